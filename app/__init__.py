@@ -1,0 +1,1 @@
+"""Saldo: a double-entry wallet ledger on PostgreSQL behind a GraphQL API with live subscriptions."""
