@@ -1,0 +1,1 @@
+"""The ledger: accounts, postings and their history, exact and append only."""

@@ -1,0 +1,142 @@
+"""Opening accounts: what a caller asks for, judged by its own rules, and the statements that carry it out."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from app.database import load_statements
+from app.ledger.errors import InvalidInput, Refusal
+from app.ledger.idempotency import Fingerprint, fingerprint
+from app.ledger.model import Account, AccountKind, BalanceTracking, Caller, Json, Scope
+from app.ledger.movements import refuse_key, refuse_metadata, refuse_text
+from app.ledger.rows import account_of, encode_json
+
+_SQL: Final = load_statements(Path(__file__).parent / "sql" / "accounts.sql")
+
+CODE_LIMIT: Final = 128
+OWNER_LIMIT: Final = 255
+RESERVED_PREFIX: Final = "system:"
+"""Codes that begin so belong to the platform, so that nobody can receive what is meant for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAccountCommand:
+    """Open an account; what only OPERATE may ask for is judged by `required_scope`."""
+
+    key: str
+    currency: str
+    owner: str | None
+    """Subject that owns the account; None for the platform."""
+    code: str | None = None
+    kind: AccountKind = AccountKind.LIABILITY
+    allow_negative: bool = False
+    tracking: BalanceTracking = BalanceTracking.TRACKED
+    stripes: int | None = None
+    metadata: Json | None = None
+
+
+def required_scopes(command: OpenAccountCommand, caller: Caller) -> tuple[Scope, ...]:
+    """Tell which scopes allow this: anything but an ordinary wallet of one's own needs OPERATE."""
+    ordinary = (
+        command.kind is AccountKind.LIABILITY
+        and command.owner == caller.subject
+        and not command.allow_negative
+        and command.tracking is BalanceTracking.TRACKED
+    )
+    return (Scope.WALLET, Scope.OPERATE) if ordinary else (Scope.OPERATE,)
+
+
+def refuse_opening(command: OpenAccountCommand, caller: Caller) -> Refusal | None:
+    """Judge what the command says of itself."""
+    return (
+        refuse_key(command.key)
+        or _refuse_name(command.code, CODE_LIMIT, "code")
+        or _refuse_name(command.owner, OWNER_LIMIT, "owner")
+        or _refuse_reserved(command.code, caller)
+        or _refuse_tracking(command)
+        or refuse_metadata(command.metadata)
+    )
+
+
+def opening_fingerprint(command: OpenAccountCommand) -> Fingerprint:
+    """Reduce the command to what makes it the same request; the owner is the resolved one."""
+    return fingerprint(
+        "openAccount",
+        {
+            "currency": command.currency,
+            "code": command.code,
+            "kind": command.kind,
+            "owner": command.owner,
+            "allowNegative": command.allow_negative,
+            "tracking": command.tracking,
+            "stripes": command.stripes,
+            "metadata": command.metadata,
+        },
+    )
+
+
+async def insert_account_in_tx(
+    connection: AsyncConnection, account_id: UUID, command: OpenAccountCommand
+) -> Account | None:
+    """Insert the account; None means that its code is taken."""
+    row = (
+        await connection.execute(
+            _SQL["insert_account"],
+            {
+                "id": account_id,
+                "code": command.code,
+                "owner": command.owner,
+                "kind": command.kind,
+                "currency": command.currency,
+                "allow_negative": command.allow_negative,
+                "tracking": command.tracking,
+                "metadata": encode_json(command.metadata),
+            },
+        )
+    ).one_or_none()
+    return None if row is None else account_of(row)
+
+
+async def insert_account_key_in_tx(
+    connection: AsyncConnection, caller: str, key: str, asked: Fingerprint, account_id: UUID
+) -> bool:
+    """Book the key for the account; False means that the key was booked meanwhile."""
+    result = await connection.execute(
+        _SQL["insert_account_key"],
+        {
+            "caller": caller,
+            "key": key,
+            "operation": asked.operation,
+            "fingerprint": asked.sha256,
+            "fields": encode_json(asked.fields),
+            "account_id": account_id,
+        },
+    )
+    return result.one_or_none() is not None
+
+
+def _refuse_name(name: str | None, limit: int, field: str) -> Refusal | None:
+    if name is None:
+        return None
+    if not name or not name.isprintable():
+        return InvalidInput((field,), f"must be 1 to {limit} printable characters")
+    return refuse_text(name, limit, (field,))
+
+
+def _refuse_reserved(code: str | None, caller: Caller) -> Refusal | None:
+    if code is None or not code.startswith(RESERVED_PREFIX) or Scope.OPERATE in caller.scopes:
+        return None
+    return InvalidInput(("code",), f"must not begin with {RESERVED_PREFIX}")
+
+
+def _refuse_tracking(command: OpenAccountCommand) -> Refusal | None:
+    if command.tracking is not BalanceTracking.TRACKED:
+        return InvalidInput(
+            ("tracking",), "must be TRACKED; other ways of tracking are not offered yet"
+        )
+    if command.stripes is not None:
+        return InvalidInput(("stripes",), "must be left out unless tracking is STRIPED")
+    return None

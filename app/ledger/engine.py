@@ -1,0 +1,256 @@
+"""The one door through which money moves: lock, read, decide in memory, write, commit; many requests at a time.
+
+Shape. Requests wait in a bounded queue. A few workers, each with a connection of its own, take whatever has gathered
+while they were busy and post it as one database transaction. There is no timer: an idle engine posts a single request
+at once, and under load batches grow by themselves.
+
+Cost. Five round trips for a batch of any size: begin, lock, known keys, write, commit.
+
+Failure. What the database refuses for a whole batch is tried again group by group, so that only the culprit fails.
+Deadlocks, serialization failures and lost connections are tried again with a bound; after a lost COMMIT the second try
+finds its own keys and answers replays. A caller that goes away takes nothing with it: its request is posted or refused
+like any other. Who would wait longer than the deadline for a place in a batch is told LedgerUnavailableError.
+"""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import structlog
+from sqlalchemy.exc import DBAPIError
+
+from app import metrics
+from app.database import (
+    Database,
+    DatabaseUnavailableError,
+    constraint_of,
+    is_contention,
+    is_lost_connection,
+    sqlstate_of,
+)
+from app.ledger import store
+from app.ledger.errors import LedgerIncidentError, LedgerUnavailableError
+from app.ledger.posting import NotAttempted, Outcome, Posted, PostingGroup, Refused, decide
+
+log = structlog.get_logger(__name__)
+
+Outcomes: TypeAlias = tuple[Outcome, ...]
+
+_SWEEP_SECONDS: Final = 0.05
+_FIRST_BACKOFF_SECONDS: Final = 0.01
+_LONGEST_BACKOFF_SECONDS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """The engine's bounds."""
+
+    batch_max: int = 256
+    """Requests in one database transaction; a larger group is posted by itself."""
+    in_flight: int = 2
+    """Database transactions under way at a time, and so connections in use."""
+    queue_max: int = 5_000
+    """Requests that may wait."""
+    deadline_ms: int = 500
+    """How long a request may wait for its batch to begin."""
+    retry_seconds: float = 5.0
+    """How long a batch is tried again before its members are told that the ledger is unavailable."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    group: PostingGroup
+    answer: "asyncio.Future[Outcomes]"
+    since: float
+
+
+class PostingEngine:
+    """Posts groups of requests; run `run()` in a task for as long as anything is to be posted."""
+
+    def __init__(self, database: Database, limits: EngineLimits) -> None:
+        """Take a database whose pool has at least `limits.in_flight` connections."""
+        self._database = database
+        self._limits = limits
+        self._queue: deque[_Waiting] = deque()
+        self._queued_requests = 0
+        self._idle = 0
+        """Workers that are about to take a batch or wait for one."""
+        self._arrival = asyncio.Event()
+        self._closing = False
+
+    async def post(self, group: PostingGroup) -> Outcomes:
+        """Book all requests of the group or none, and tell the outcome of each.
+
+        Raises LedgerUnavailableError where there is no place in time or the database is out of reach, after which the
+        same keys may safely be sent again, and LedgerIncidentError for a fault of ours.
+        """
+        return await self.enqueue(group)
+
+    def enqueue(self, group: PostingGroup) -> "asyncio.Future[Outcomes]":
+        """Put the group in the queue and return the promise of its outcomes; raises LedgerUnavailableError if full."""
+        if self._closing or self._queued_requests + len(group) > self._limits.queue_max:
+            metrics.POSTINGS_TURNED_AWAY.labels("closing" if self._closing else "queue_full").inc(
+                len(group)
+            )
+            raise LedgerUnavailableError
+        loop = asyncio.get_running_loop()
+        waiting = _Waiting(group, loop.create_future(), loop.time())
+        self._queue.append(waiting)
+        self._queued_requests += len(group)
+        self._arrival.set()
+        return waiting.answer
+
+    async def run(self) -> None:
+        """Post until cancelled or closed; a closed engine first posts what is already queued."""
+        async with asyncio.TaskGroup() as tasks:
+            workers = [tasks.create_task(self._work()) for _ in range(self._limits.in_flight)]
+            sweeper = tasks.create_task(self._turn_away_the_late())
+            await asyncio.wait(workers)
+            sweeper.cancel()
+
+    def close(self) -> None:
+        """Take no more requests; `run()` returns once the queue is empty."""
+        self._closing = True
+        self._arrival.set()
+
+    async def _work(self) -> None:
+        while True:
+            self._idle += 1
+            while not self._queue:
+                if self._closing:
+                    return
+                self._arrival.clear()
+                await self._arrival.wait()
+            batch = self._take_batch()
+            self._idle -= 1
+            await self._post_batch(batch)
+
+    def _take_batch(self) -> list[_Waiting]:
+        """Take this worker's share of the queue, in order of arrival.
+
+        It leaves their share to the idle: one worker that took everything would leave the database waiting while it
+        decides, and itself waiting while the database writes.
+        """
+        share = min(self._limits.batch_max, -(-self._queued_requests // self._idle))
+        batch: list[_Waiting] = []
+        requests = 0
+        while self._queue and (not batch or requests + len(self._queue[0].group) <= share):
+            waiting = self._queue.popleft()
+            requests += len(waiting.group)
+            batch.append(waiting)
+        self._queued_requests -= requests
+        metrics.POSTING_BATCH_SIZE.observe(requests)
+        metrics.POSTING_QUEUE_WAIT.observe(asyncio.get_running_loop().time() - batch[0].since)
+        return batch
+
+    async def _turn_away_the_late(self) -> None:
+        """Answer those who have waited too long; the queue is in order of arrival, so they stand in front."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_SWEEP_SECONDS)
+            metrics.POSTING_QUEUE_DEPTH.set(self._queued_requests)
+            latest = loop.time() - self._limits.deadline_ms / 1000
+            while self._queue and self._queue[0].since < latest:
+                waiting = self._queue.popleft()
+                self._queued_requests -= len(waiting.group)
+                metrics.POSTINGS_TURNED_AWAY.labels("deadline").inc(len(waiting.group))
+                _fail([waiting], LedgerUnavailableError())
+
+    async def _post_batch(self, batch: list[_Waiting]) -> None:
+        """Post a batch; where the database refuses it as a whole, post its groups one by one."""
+        try:
+            outcomes = await self._post_with_retries([waiting.group for waiting in batch])
+        except LedgerIncidentError as incident:
+            if len(batch) == 1:
+                _fail(batch, incident)
+                return
+            metrics.POSTING_BATCHES_SPLIT.inc()
+            for waiting in batch:
+                await self._post_batch([waiting])
+        except LedgerUnavailableError as unavailable:
+            _fail(batch, unavailable)
+        except BaseException:
+            _fail(batch, LedgerUnavailableError())
+            raise
+        else:
+            for waiting, answer in zip(batch, outcomes, strict=True):
+                _count(waiting.group, answer)
+                if not waiting.answer.done():
+                    waiting.answer.set_result(answer)
+
+    async def _post_with_retries(self, groups: Sequence[PostingGroup]) -> list[Outcomes]:
+        loop = asyncio.get_running_loop()
+        give_up_at = loop.time() + self._limits.retry_seconds
+        backoff = _FIRST_BACKOFF_SECONDS
+        while True:
+            try:
+                outcomes = await self._attempt(groups)
+            except DatabaseUnavailableError as error:
+                reason, cause = "unavailable", error
+            except DBAPIError as error:
+                if not (is_contention(error) or is_lost_connection(error)):
+                    raise _incident(error, groups) from error
+                reason, cause = sqlstate_of(error) or "connection", error
+            except (OSError, TimeoutError) as error:
+                reason, cause = "connection", error
+            else:
+                if outcomes is not None:
+                    return outcomes
+                reason, cause = "key_race", None
+            metrics.POSTING_RETRIES.labels(reason).inc()
+            if loop.time() > give_up_at:
+                raise LedgerUnavailableError from cause
+            if reason != "key_race":
+                await asyncio.sleep(backoff * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
+                backoff = min(backoff * 2, _LONGEST_BACKOFF_SECONDS)
+
+    async def _attempt(self, groups: Sequence[PostingGroup]) -> list[Outcomes] | None:
+        """Post the groups in one database transaction; None means that a key was booked elsewhere meanwhile."""
+        requests = [request for group in groups for request in group]
+        ids = {leg.account_id for request in requests for leg in request.legs}
+        keys = list({(request.caller, request.key): None for request in requests})
+        with metrics.POSTING_DATABASE_TIME.time():
+            async with self._database.transaction() as connection:
+                locked = await store.lock_accounts_in_tx(connection, ids)
+                now, known_keys = await store.known_keys_in_tx(connection, keys)
+                decision = decide(groups, locked, known_keys, now)
+                if decision.bookings and not await store.write_postings_in_tx(connection, decision):
+                    await connection.rollback()
+                    return None
+        return decision.outcomes
+
+
+def _fail(batch: Iterable[_Waiting], error: Exception) -> None:
+    for waiting in batch:
+        if not waiting.answer.done():
+            waiting.answer.set_exception(error)
+
+
+def _count(group: PostingGroup, outcomes: Outcomes) -> None:
+    for request, outcome in zip(group, outcomes, strict=True):
+        match outcome:
+            case Refused(refusal):
+                label = refusal.code.value.lower()
+            case Posted(replayed=False):
+                label = "posted"
+            case NotAttempted():
+                label = "not_attempted"
+            case _:
+                label = "replayed"
+        metrics.POSTINGS.labels(request.type, label).inc()
+
+
+def _incident(error: DBAPIError, groups: Sequence[PostingGroup]) -> LedgerIncidentError:
+    """Log and count what the net beneath the decision has caught; only ids go to the log, no amounts."""
+    constraint = constraint_of(error) or "none"
+    metrics.CONSTRAINT_INCIDENTS.labels(constraint).inc()
+    log.error(
+        "the database refused a posting that had been decided",
+        sqlstate=sqlstate_of(error),
+        constraint=constraint,
+        transactions=[str(request.id) for group in groups for request in group][:10],
+    )
+    return LedgerIncidentError()

@@ -1,0 +1,142 @@
+"""Every way in which the ledger says no, as data: a closed set, each member a class with its code and its facts.
+
+A refusal changed nothing and its idempotency key stays free. Sentences for people are made where they are shown.
+What isn't a refusal (no connection, no place in the queue, a fault of ours) is an exception of another family.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, TypeAlias
+from uuid import UUID
+
+Path: TypeAlias = tuple[str, ...]
+"""Where in the request the cause lies, such as ("amount", "minorUnits"); the names are those of the API."""
+
+
+class RefusalCode(StrEnum):
+    """The stable name of a refusal."""
+
+    INSUFFICIENT_FUNDS = "INSUFFICIENT_FUNDS"
+    IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"
+    INVALID_INPUT = "INVALID_INPUT"
+    INVALID_AMOUNT = "INVALID_AMOUNT"
+    CURRENCY_MISMATCH = "CURRENCY_MISMATCH"
+    SAME_ACCOUNT = "SAME_ACCOUNT"
+    ACCOUNT_NOT_FOUND = "ACCOUNT_NOT_FOUND"
+    ACCOUNT_FROZEN = "ACCOUNT_FROZEN"
+    ACCOUNT_CLOSED = "ACCOUNT_CLOSED"
+    CODE_TAKEN = "CODE_TAKEN"
+    AMOUNT_OVERFLOW = "AMOUNT_OVERFLOW"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a well-formed request was not carried out, and where in it the cause lies."""
+
+    code: ClassVar[RefusalCode]
+    retryable: ClassVar[bool] = False
+    """Whether the identical request may succeed later without its sender changing it."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class InsufficientFunds(Refusal):
+    """The account would fall below zero; amounts are seen from its normal side, minor units."""
+
+    code = RefusalCode.INSUFFICIENT_FUNDS
+    retryable = True
+
+    account_id: UUID
+    currency: str
+    available: int
+    required: int
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyConflict(Refusal):
+    """The key already stands for another request of the same caller."""
+
+    code = RefusalCode.IDEMPOTENCY_CONFLICT
+
+    transaction_id: UUID | None
+    """What the key stands for, where that is a transaction."""
+    differing_fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidInput(Refusal):
+    """A field breaks a rule of its own; `rule` says which, in words."""
+
+    code = RefusalCode.INVALID_INPUT
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidAmount(Refusal):
+    """An amount that must be positive isn't."""
+
+    code = RefusalCode.INVALID_AMOUNT
+
+
+@dataclass(frozen=True, slots=True)
+class CurrencyMismatch(Refusal):
+    """The amount's currency isn't the account's."""
+
+    code = RefusalCode.CURRENCY_MISMATCH
+
+    account_currency: str
+    currency: str
+
+
+@dataclass(frozen=True, slots=True)
+class SameAccount(Refusal):
+    """Both sides of the movement are one account."""
+
+    code = RefusalCode.SAME_ACCOUNT
+
+
+@dataclass(frozen=True, slots=True)
+class AccountNotFound(Refusal):
+    """There is no such account, or it isn't the caller's: the two look the same."""
+
+    code = RefusalCode.ACCOUNT_NOT_FOUND
+
+
+@dataclass(frozen=True, slots=True)
+class AccountFrozen(Refusal):
+    """The account is frozen: no money moves in or out."""
+
+    code = RefusalCode.ACCOUNT_FROZEN
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class AccountClosed(Refusal):
+    """The account is closed for good."""
+
+    code = RefusalCode.ACCOUNT_CLOSED
+
+
+@dataclass(frozen=True, slots=True)
+class CodeTaken(Refusal):
+    """Another account already bears the code."""
+
+    code = RefusalCode.CODE_TAKEN
+
+
+@dataclass(frozen=True, slots=True)
+class AmountOverflow(Refusal):
+    """The balance would leave the range of a signed 64-bit integer."""
+
+    code = RefusalCode.AMOUNT_OVERFLOW
+    retryable = True
+
+
+class LedgerUnavailableError(Exception):
+    """No place or no connection in time; the request may or may not be sent again, its key decides."""
+
+
+class LedgerIncidentError(Exception):
+    """The database refused what the decision had allowed: a fault of ours, never the caller's."""
