@@ -21,6 +21,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 OLDEST_SERVER: Final = 150_000
 """PostgreSQL 15, as `server_version_num` counts it."""
 
+_CONNECT_SECONDS: Final = 2.0
+
 RUNTIME_ROLE: Final = "saldo_runtime"
 
 _PROBES_ONLY: Final = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
@@ -63,7 +65,10 @@ def load_statements(file: Path) -> Mapping[str, TextClause]:
         raise StatementFileError(
             f"{file.name} casts a parameter with ::, write cast(:name as type)"
         )
-    return {name: text(statement) for name, statement in zip(parts[1::2], parts[2::2], strict=True)}
+    return {
+        name: text(statement.strip().removesuffix(";"))
+        for name, statement in zip(parts[1::2], parts[2::2], strict=True)
+    }
 
 
 def sqlstate_of(error: DBAPIError) -> str | None:
@@ -113,11 +118,14 @@ class Database:
             pool_size=pool_size,
             max_overflow=0,
             pool_timeout=pool_timeout_ms / 1000,
-            pool_pre_ping=False,
+            # Amounts, keys and names stay out of messages and logs.
+            hide_parameters=True,
             json_serializer=_encode_json,
             json_deserializer=orjson.loads,
             connect_args={
-                "timeout": 5,
+                "timeout": _CONNECT_SECONDS,
+                # The server ends a statement that runs too long; this ends the wait for a server that is frozen.
+                "command_timeout": statement_timeout_ms / 1000 + 1,
                 "server_settings": {
                     "application_name": application_name,
                     "role": RUNTIME_ROLE,

@@ -55,7 +55,7 @@ POSTING_BATCHES_SPLIT: Final = Counter(
 )
 CONSTRAINT_INCIDENTS: Final = Counter(
     "saldo_constraint_incidents_total",
-    "Postings that a constraint refused after the decision had allowed them; each is a fault of Saldo's.",
+    "Postings that failed although they should have been booked or refused, by constraint; each is a fault of Saldo's.",
     ("constraint",),
 )
 RELAY_POSITION: Final = Gauge(

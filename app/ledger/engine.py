@@ -15,7 +15,7 @@ like any other. Who would wait longer than the deadline for a place in a batch i
 import asyncio
 import random
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -39,9 +39,18 @@ log = structlog.get_logger(__name__)
 
 Outcomes: TypeAlias = tuple[Outcome, ...]
 
+_NO_CONNECTION: Final = "no_connection"
+_LOST_CONNECTION: Final = "lost_connection"
+_KEY_RACE: Final = "key_race"
+"""Reasons for trying a batch again, beside SQLSTATEs; labels of a metric."""
+
 _SWEEP_SECONDS: Final = 0.05
 _FIRST_BACKOFF_SECONDS: Final = 0.01
 _LONGEST_BACKOFF_SECONDS: Final = 0.5
+
+
+def _nobody_waits() -> None:
+    """Stand in for who wants to know of commits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +64,9 @@ class EngineLimits:
     queue_max: int = 5_000
     """Requests that may wait."""
     deadline_ms: int = 500
-    """How long a request may wait for its batch to begin."""
+    """How long a request may wait for its batch to begin, and a batch for a database that is out of reach."""
     retry_seconds: float = 5.0
-    """How long a batch is tried again before its members are told that the ledger is unavailable."""
+    """How long a batch that deadlocks or meets booked keys is tried again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -70,10 +79,20 @@ class _Waiting:
 class PostingEngine:
     """Posts groups of requests; run `run()` in a task for as long as anything is to be posted."""
 
-    def __init__(self, database: Database, limits: EngineLimits) -> None:
-        """Take a database whose pool has at least `limits.in_flight` connections."""
+    def __init__(
+        self,
+        database: Database,
+        limits: EngineLimits,
+        *,
+        committed: Callable[[], None] = _nobody_waits,
+    ) -> None:
+        """Take a database whose pool has at least `limits.in_flight` connections.
+
+        `committed` is called after each commit that has booked something; it must return at once and raise nothing.
+        """
         self._database = database
         self._limits = limits
+        self._committed = committed
         self._queue: deque[_Waiting] = deque()
         self._queued_requests = 0
         self._idle = 0
@@ -183,27 +202,31 @@ class PostingEngine:
 
     async def _post_with_retries(self, groups: Sequence[PostingGroup]) -> list[Outcomes]:
         loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + self._limits.retry_seconds
+        began = loop.time()
         backoff = _FIRST_BACKOFF_SECONDS
         while True:
+            cause: Exception | None = None
             try:
                 outcomes = await self._attempt(groups)
-            except DatabaseUnavailableError as error:
-                reason, cause = "unavailable", error
-            except DBAPIError as error:
-                if not (is_contention(error) or is_lost_connection(error)):
+            except Exception as error:
+                # A fault that one request brings out must not take its neighbours, or the engine, along.
+                reason = _reason_to_retry(error)
+                if reason is None:
                     raise _incident(error, groups) from error
-                reason, cause = sqlstate_of(error) or "connection", error
-            except (OSError, TimeoutError) as error:
-                reason, cause = "connection", error
+                cause = error
             else:
                 if outcomes is not None:
                     return outcomes
-                reason, cause = "key_race", None
+                reason = _KEY_RACE
             metrics.POSTING_RETRIES.labels(reason).inc()
-            if loop.time() > give_up_at:
+            out_of_reach = reason in {_NO_CONNECTION, _LOST_CONNECTION}
+            patience = (
+                self._limits.deadline_ms / 1000 if out_of_reach else self._limits.retry_seconds
+            )
+            if loop.time() > began + patience:
+                log.warning("a batch was given up", reason=reason, error=repr(cause))
                 raise LedgerUnavailableError from cause
-            if reason != "key_race":
+            if reason is not _KEY_RACE:
                 await asyncio.sleep(backoff * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
                 backoff = min(backoff * 2, _LONGEST_BACKOFF_SECONDS)
 
@@ -220,6 +243,8 @@ class PostingEngine:
                 if decision.bookings and not await store.write_postings_in_tx(connection, decision):
                     await connection.rollback()
                     return None
+        if decision.bookings:
+            self._committed()
         return decision.outcomes
 
 
@@ -243,14 +268,32 @@ def _count(group: PostingGroup, outcomes: Outcomes) -> None:
         metrics.POSTINGS.labels(request.type, label).inc()
 
 
-def _incident(error: DBAPIError, groups: Sequence[PostingGroup]) -> LedgerIncidentError:
-    """Log and count what the net beneath the decision has caught; only ids go to the log, no amounts."""
-    constraint = constraint_of(error) or "none"
+def _reason_to_retry(error: Exception) -> str | None:
+    """Tell why the batch may be tried again as it is; None where it would fail again."""
+    match error:
+        case DatabaseUnavailableError():
+            return _NO_CONNECTION
+        case DBAPIError() if is_lost_connection(error):
+            return _LOST_CONNECTION
+        case DBAPIError() if is_contention(error):
+            return sqlstate_of(error)
+        case OSError():
+            return _LOST_CONNECTION
+        case _:
+            return None
+
+
+def _incident(error: Exception, groups: Sequence[PostingGroup]) -> LedgerIncidentError:
+    """Log and count what should not happen; ids go to the log, no amounts."""
+    refused = isinstance(error, DBAPIError)
+    constraint = (constraint_of(error) if refused else None) or "none"
     metrics.CONSTRAINT_INCIDENTS.labels(constraint).inc()
     log.error(
-        "the database refused a posting that had been decided",
-        sqlstate=sqlstate_of(error),
+        "a posting failed that should have been booked or refused",
+        error=type(error).__name__,
+        sqlstate=sqlstate_of(error) if refused else None,
         constraint=constraint,
         transactions=[str(request.id) for group in groups for request in group][:10],
+        exc_info=None if refused else error,
     )
     return LedgerIncidentError()

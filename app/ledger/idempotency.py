@@ -1,8 +1,8 @@
 """What makes two requests the same request, decided by meaning and not by spelling.
 
 A request is reduced to a canonical form: fields that are null are left out, metadata keys are sorted, whole numbers
-are written one way, instants are UTC. Its SHA-256 is the fingerprint that is kept with the key for ever; a short digest
-of each field is kept beside it, so that a conflict can name the fields that differ without keeping the request itself.
+are written one way, instants are UTC. Its SHA-256 is the fingerprint that is kept with the key for ever. The fields are
+kept beside it, long ones as their own SHA-256, so that a conflict can name those that differ.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,13 @@ from app.ledger.money import Money
 OPERATION: Final = "operation"
 """The name under which a conflict reports that the key was used for another kind of request."""
 
-_DIGEST_CHARACTERS: Final = 16
+_LONGEST_KEPT: Final = 40
+"""A longer value is kept as its digest, which is longer than this itself, so that the two can't be confused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """The identity of a request: its operation, the SHA-256 of its canonical form, and a digest of each field."""
+    """The identity of a request: its operation, the SHA-256 of its canonical form, and that form field by field."""
 
     operation: str
     sha256: bytes
@@ -45,13 +46,8 @@ class KnownKey:
 def fingerprint(operation: str, fields: Mapping[str, Any]) -> Fingerprint:
     """Reduce a request to its fingerprint; the fields bear the names of the API and exclude the key itself."""
     canonical = {name: _canonical(value) for name, value in fields.items() if value is not None}
-    whole = sha256(operation.encode())
-    digests: dict[str, str] = {}
-    for name in sorted(canonical):
-        digest = sha256(canonical[name]).digest()
-        whole.update(name.encode() + digest)
-        digests[name] = digest.hex()[:_DIGEST_CHARACTERS]
-    return Fingerprint(operation, whole.digest(), digests)
+    whole = orjson.dumps([operation, canonical], option=orjson.OPT_SORT_KEYS)
+    return Fingerprint(operation, sha256(whole).digest(), canonical)
 
 
 def conflict_with(known: KnownKey, asked: Fingerprint) -> IdempotencyConflict | None:
@@ -70,24 +66,27 @@ def conflict_with(known: KnownKey, asked: Fingerprint) -> IdempotencyConflict | 
     )
 
 
-def _canonical(value: object) -> bytes:
+def _canonical(value: object) -> str:
     match value:
-        case str():
-            return value.encode()
         case UUID():
-            return value.bytes
+            return str(value)
         case Money():
-            return f"{value.minor_units} {value.currency}".encode()
+            return f"{value.minor_units} {value.currency}"
+        case str():
+            text = value
         case datetime():
-            return value.astimezone(UTC).isoformat().encode()
+            text = value.astimezone(UTC).isoformat()
         case _:
-            return orjson.dumps(_plain(cast("JsonValue", value)), option=orjson.OPT_SORT_KEYS)
+            text = orjson.dumps(
+                _plain(cast("JsonValue", value)), option=orjson.OPT_SORT_KEYS
+            ).decode()
+    return text if len(text) <= _LONGEST_KEPT else "sha256:" + sha256(text.encode()).hexdigest()
 
 
 def _plain(value: JsonValue) -> JsonValue:
-    """Write 1.0 as 1 at any depth: JSON has one kind of number."""
+    """Write 1.0 as 1 at any depth: JSON has one kind of number, of which 64 bits can be written as an integer."""
     match value:
-        case float() if value.is_integer():
+        case float() if value.is_integer() and -(2**63) <= value < 2**64:
             return int(value)
         case dict():
             return {name: _plain(member) for name, member in value.items()}

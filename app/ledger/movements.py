@@ -3,6 +3,7 @@
 Only what a command says of itself is judged here. What depends on the accounts is judged in `posting`, under the locks.
 """
 
+import contextlib
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -238,8 +239,12 @@ def refuse_text(text: str | None, limit: int, path: Path) -> Refusal | None:
 
 def refuse_instant(instant: datetime | None) -> Refusal | None:
     """Refuse an instant so near the ends of the calendar that it can't be written in every time zone."""
-    if instant is None or instant.astimezone(UTC).year in YEARS:
+    if instant is None:
         return None
+    # Beyond the first or the last day of the calendar an instant can't even be turned to UTC.
+    with contextlib.suppress(OverflowError):
+        if instant.astimezone(UTC).year in YEARS:
+            return None
     return InvalidInput(
         ("effectiveAt",), f"must lie between the years {YEARS.start} and {YEARS.stop - 1}"
     )

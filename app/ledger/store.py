@@ -57,7 +57,9 @@ async def write_postings_in_tx(connection: AsyncConnection, decision: Decision) 
                     for account_id, (balance, sequence) in decision.moved.items()
                 ]
             ),
-            "transactions": _encode([_transaction_row(booking) for booking in bookings]),
+            "transactions": _encode(
+                [_transaction_row(nth, booking) for nth, booking in enumerate(bookings)]
+            ),
             "entries": _encode(
                 [
                     {
@@ -78,10 +80,11 @@ async def write_postings_in_tx(connection: AsyncConnection, decision: Decision) 
     return result.scalar_one() == len(bookings)
 
 
-def _transaction_row(booking: Booking) -> Mapping[str, Any]:
+def _transaction_row(nth: int, booking: Booking) -> Mapping[str, Any]:
     request, transaction = booking.request, booking.posted.transaction
     touched = touched_accounts(booking.posted.entries)
     return {
+        "nth": nth,
         "id": transaction.id,
         "type": transaction.type,
         "caller": transaction.caller,

@@ -7,7 +7,7 @@ select
 from account
 where id = any(cast(:ids as uuid[]))
 order by id
-for no key update
+for no key update;
 
 -- name: known_keys
 -- Runs after the locks, in a statement and so with a snapshot of its own: it sees every key that was booked on the
@@ -21,7 +21,7 @@ left join (
   idempotency_key as k
   join unnest(cast(:callers as text[]), cast(:keys as text[])) as asked (caller, key)
     on asked.caller = k.caller and asked.key = k.key
-) on true
+) on true;
 
 -- name: write_postings
 -- One statement writes all of a batch, because the checks on journal and entry look at whole statements. It answers
@@ -30,16 +30,11 @@ left join (
 -- Keys are inserted in order, for the same reason as accounts are locked in order.
 with transactions as materialized (
   select *
-  from rows from (
-    json_to_recordset(cast(:transactions as json)) as (
-      id uuid, type text, caller text, description text, external_reference text, metadata jsonb, reverses_id uuid,
-      effective_at timestamptz, key text, operation text, fingerprint text, fields jsonb,
+  from json_to_recordset(cast(:transactions as json)) as t (
+      nth int, id uuid, type text, caller text, description text, external_reference text, metadata jsonb,
+      reverses_id uuid, effective_at timestamptz, key text, operation text, fingerprint text, fields jsonb,
       touched_ids uuid[], touched_sequences bigint[]
     )
-  ) with ordinality as t (
-    id, type, caller, description, external_reference, metadata, reverses_id,
-    effective_at, key, operation, fingerprint, fields, touched_ids, touched_sequences, nth
-  )
 ), moved as (
   update account as a
   set balance = m.balance, sequence = m.sequence, posted_at = :posted_at
@@ -57,9 +52,9 @@ with transactions as materialized (
   insert into entry (account_id, sequence, transaction_id, leg, currency, amount, balance_after, posted_at)
   select e.*, :posted_at
   from json_to_recordset(cast(:entries as json)) as e (
-    account_id uuid, sequence bigint, transaction_id uuid, leg smallint, currency text, amount bigint,
-    balance_after bigint
-  )
+      account_id uuid, sequence bigint, transaction_id uuid, leg smallint, currency text, amount bigint,
+      balance_after bigint
+    )
 ), told as (
   insert into outbox (transaction_id, account_ids, sequences)
   select id, touched_ids, touched_sequences from transactions order by nth
@@ -69,4 +64,4 @@ with transactions as materialized (
   on conflict do nothing
   returning 1
 )
-select count(*) as new_keys from keyed
+select count(*) as new_keys from keyed;
