@@ -31,8 +31,10 @@ foreign-key checks included; one made while the tables were still empty would re
 
 _SERIALIZATION_FAILURE: Final = "40001"
 _DEADLOCK_DETECTED: Final = "40P01"
-_UNREACHABLE: Final = frozenset({"08000", "08003", "08006", "57P01", "57P02", "57P03"})
-"""SQLSTATEs of a connection that broke, or a server that is stopping or starting."""
+_LOCK_NOT_AVAILABLE: Final = "55P03"
+_UNAVAILABLE_CLASSES: Final = frozenset({"08", "53", "57"})
+"""The first two characters of SQLSTATEs that speak of a broken connection, of too few resources, or of an operator that
+stops the server or a statement."""
 
 _NAME: Final = re.compile(r"^-- name: ([a-z_]+)$", re.MULTILINE)
 _UNSEEN_PARAMETER: Final = re.compile(r":[a-z_]+::")
@@ -43,7 +45,10 @@ class UnsupportedServerError(Exception):
 
 
 class DatabaseUnavailableError(Exception):
-    """No connection could be had in time, or the server went away; nothing is known of work under way."""
+    """No connection could be had in time, or the server went away, has no room or no time.
+
+    What became of a transaction that was being committed at that moment is unknown.
+    """
 
 
 class StatementFileError(Exception):
@@ -87,9 +92,11 @@ def is_contention(error: DBAPIError) -> bool:
     return sqlstate_of(error) in {_SERIALIZATION_FAILURE, _DEADLOCK_DETECTED}
 
 
-def is_lost_connection(error: DBAPIError) -> bool:
-    """Tell whether the connection or the server went away, so that the outcome of a COMMIT is unknown."""
-    return error.connection_invalidated or sqlstate_of(error) in _UNREACHABLE
+def _is_unavailable(error: DBAPIError | OSError) -> bool:
+    if not isinstance(error, DBAPIError) or error.connection_invalidated:
+        return True
+    sqlstate = sqlstate_of(error) or ""
+    return sqlstate[:2] in _UNAVAILABLE_CLASSES or sqlstate == _LOCK_NOT_AVAILABLE
 
 
 def _encode_json(value: object) -> str:
@@ -143,7 +150,7 @@ class Database:
     async def transaction(self) -> AsyncGenerator[AsyncConnection]:
         """Open a read-write transaction; leaving the block commits, an exception rolls back.
 
-        Raises DatabaseUnavailableError where no connection can be had within the pool's timeout.
+        Raises DatabaseUnavailableError where no connection can be had within the pool's timeout or it breaks.
         """
         async with self._connection() as connection, connection.begin():
             yield connection
@@ -153,7 +160,7 @@ class Database:
         """Lend a connection for single reading statements, each with the newest committed state.
 
         It is in autocommit mode: no transaction stays open and no round trip is spent on one.
-        Raises DatabaseUnavailableError where no connection can be had within the pool's timeout.
+        Raises DatabaseUnavailableError where no connection can be had within the pool's timeout or it breaks.
         """
         async with self._connection() as connection:
             yield await connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -162,12 +169,20 @@ class Database:
     async def _connection(self) -> AsyncGenerator[AsyncConnection]:
         try:
             connection = await self.engine.connect()
-        except (PoolTimeoutError, TimeoutError, OSError, asyncpg.PostgresError) as error:
-            raise DatabaseUnavailableError from error
-        except DBAPIError as error:
+        except (
+            PoolTimeoutError,
+            OSError,
+            asyncpg.PostgresError,
+            asyncpg.InterfaceError,
+            DBAPIError,
+        ) as error:
             raise DatabaseUnavailableError from error
         try:
             yield connection
+        except (DBAPIError, OSError) as error:
+            if _is_unavailable(error):
+                raise DatabaseUnavailableError from error
+            raise
         finally:
             await connection.close()
 

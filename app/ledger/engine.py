@@ -28,7 +28,6 @@ from app.database import (
     DatabaseUnavailableError,
     constraint_of,
     is_contention,
-    is_lost_connection,
     sqlstate_of,
 )
 from app.ledger import store
@@ -39,8 +38,7 @@ log = structlog.get_logger(__name__)
 
 Outcomes: TypeAlias = tuple[Outcome, ...]
 
-_NO_CONNECTION: Final = "no_connection"
-_LOST_CONNECTION: Final = "lost_connection"
+_OUT_OF_REACH: Final = "out_of_reach"
 _KEY_RACE: Final = "key_race"
 """Reasons for trying a batch again, beside SQLSTATEs; labels of a metric."""
 
@@ -219,12 +217,15 @@ class PostingEngine:
                     return outcomes
                 reason = _KEY_RACE
             metrics.POSTING_RETRIES.labels(reason).inc()
-            out_of_reach = reason in {_NO_CONNECTION, _LOST_CONNECTION}
             patience = (
-                self._limits.deadline_ms / 1000 if out_of_reach else self._limits.retry_seconds
+                self._limits.deadline_ms / 1000
+                if reason == _OUT_OF_REACH
+                else self._limits.retry_seconds
             )
             if loop.time() > began + patience:
-                log.warning("a batch was given up", reason=reason, error=repr(cause))
+                log.warning(
+                    "a batch was given up", reason=reason, error=repr(cause and cause.__cause__)
+                )
                 raise LedgerUnavailableError from cause
             if reason is not _KEY_RACE:
                 await asyncio.sleep(backoff * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
@@ -272,13 +273,9 @@ def _reason_to_retry(error: Exception) -> str | None:
     """Tell why the batch may be tried again as it is; None where it would fail again."""
     match error:
         case DatabaseUnavailableError():
-            return _NO_CONNECTION
-        case DBAPIError() if is_lost_connection(error):
-            return _LOST_CONNECTION
+            return _OUT_OF_REACH
         case DBAPIError() if is_contention(error):
             return sqlstate_of(error)
-        case OSError():
-            return _LOST_CONNECTION
         case _:
             return None
 
