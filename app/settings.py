@@ -103,7 +103,7 @@ class Settings(BaseSettings):
         description="Whether `saldo serve` also delivers events; off where `saldo relay` does it.",
     )
     pool_size: int = Field(
-        default=10, ge=1, le=1_000, description="Database connections per process."
+        default=10, ge=1, le=1_000, description="Database connections for reading, per process."
     )
     pool_timeout_ms: Milliseconds = Field(
         default=500, description="Longest wait for a database connection, in milliseconds."

@@ -11,7 +11,8 @@ from app.database import load_statements
 from app.ledger.errors import InvalidInput, Refusal
 from app.ledger.idempotency import Fingerprint, fingerprint
 from app.ledger.model import Account, AccountKind, BalanceTracking, Caller, Json, Scope
-from app.ledger.movements import refuse_key, refuse_metadata, refuse_text
+from app.ledger.money import EXPONENTS
+from app.ledger.movements import CURRENCY_RULE, refuse_key, refuse_metadata, refuse_text
 from app.ledger.rows import account_of, encode_json
 
 _SQL: Final = load_statements(Path(__file__).parent / "sql" / "accounts.sql")
@@ -53,6 +54,7 @@ def refuse_opening(command: OpenAccountCommand, caller: Caller) -> Refusal | Non
     """Judge what the command says of itself."""
     return (
         refuse_key(command.key)
+        or _refuse_currency(command.currency)
         or _refuse_name(command.code, CODE_LIMIT, "code")
         or _refuse_name(command.owner, OWNER_LIMIT, "owner")
         or _refuse_reserved(command.code, caller)
@@ -116,6 +118,12 @@ async def insert_account_key_in_tx(
         },
     )
     return result.one_or_none() is not None
+
+
+def _refuse_currency(currency: str) -> Refusal | None:
+    if currency in EXPONENTS:
+        return None
+    return InvalidInput(("currency",), CURRENCY_RULE)
 
 
 def _refuse_name(name: str | None, limit: int, field: str) -> Refusal | None:

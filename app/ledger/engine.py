@@ -14,10 +14,9 @@ like any other. Who would wait longer than the deadline for a place in a batch i
 
 import asyncio
 import random
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 import structlog
 from sqlalchemy.exc import DBAPIError
@@ -32,11 +31,11 @@ from app.database import (
 )
 from app.ledger import store
 from app.ledger.errors import LedgerIncidentError, LedgerUnavailableError
-from app.ledger.posting import NotAttempted, Outcome, Posted, PostingGroup, Refused, decide
+from app.ledger.posting import NotAttempted, Posted, PostingGroup, Refused, decide
+from app.ledger.waiting import Outcomes, PostingQueue, Waiting
 
 log = structlog.get_logger(__name__)
 
-Outcomes: TypeAlias = tuple[Outcome, ...]
 
 _OUT_OF_REACH: Final = "out_of_reach"
 _KEY_RACE: Final = "key_race"
@@ -67,13 +66,6 @@ class EngineLimits:
     """How long a batch that deadlocks or meets booked keys is tried again."""
 
 
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    group: PostingGroup
-    answer: "asyncio.Future[Outcomes]"
-    since: float
-
-
 class PostingEngine:
     """Posts groups of requests; run `run()` in a task for as long as anything is to be posted."""
 
@@ -91,11 +83,11 @@ class PostingEngine:
         self._database = database
         self._limits = limits
         self._committed = committed
-        self._queue: deque[_Waiting] = deque()
-        self._queued_requests = 0
+        self._queue = PostingQueue()
         self._idle = 0
         """Workers that are about to take a batch or wait for one."""
-        self._arrival = asyncio.Event()
+        self._stirred = asyncio.Event()
+        """Set when a group may go that couldn't before."""
         self._closing = False
 
     async def post(self, group: PostingGroup) -> Outcomes:
@@ -108,80 +100,91 @@ class PostingEngine:
 
     def enqueue(self, group: PostingGroup) -> "asyncio.Future[Outcomes]":
         """Put the group in the queue and return the promise of its outcomes; raises LedgerUnavailableError if full."""
-        if self._closing or self._queued_requests + len(group) > self._limits.queue_max:
-            metrics.POSTINGS_TURNED_AWAY.labels("closing" if self._closing else "queue_full").inc(
-                len(group)
-            )
+        if self._closing or len(self._queue) + len(group) > self._limits.queue_max:
+            reason = "closing" if self._closing else "queue_full"
+            metrics.POSTINGS_TURNED_AWAY.labels(reason).inc(len(group))
             raise LedgerUnavailableError
         loop = asyncio.get_running_loop()
-        waiting = _Waiting(group, loop.create_future(), loop.time())
-        self._queue.append(waiting)
-        self._queued_requests += len(group)
-        self._arrival.set()
+        account_ids = frozenset(leg.account_id for request in group for leg in request.legs)
+        waiting = Waiting(group, loop.create_future(), loop.time(), account_ids)
+        if self._queue.add(waiting):
+            self._stirred.set()
         return waiting.answer
 
     async def run(self) -> None:
         """Post until cancelled or closed; a closed engine first posts what is already queued."""
-        async with asyncio.TaskGroup() as tasks:
-            workers = [tasks.create_task(self._work()) for _ in range(self._limits.in_flight)]
-            sweeper = tasks.create_task(self._turn_away_the_late())
-            await asyncio.wait(workers)
-            sweeper.cancel()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                workers = [tasks.create_task(self._work()) for _ in range(self._limits.in_flight)]
+                sweeper = tasks.create_task(self._turn_away_the_late())
+                await asyncio.wait(workers)
+                sweeper.cancel()
+        finally:
+            # Nobody takes from the queue any more, so nobody may be left in it or join it.
+            self._closing = True
+            _fail(self._queue.drop(), LedgerUnavailableError())
 
     def close(self) -> None:
         """Take no more requests; `run()` returns once the queue is empty."""
         self._closing = True
-        self._arrival.set()
+        self._stirred.set()
 
     async def _work(self) -> None:
         while True:
-            self._idle += 1
-            while not self._queue:
-                if self._closing:
-                    return
-                self._arrival.clear()
-                await self._arrival.wait()
-            batch = self._take_batch()
-            self._idle -= 1
-            await self._post_batch(batch)
+            batch = await self._next_batch()
+            if not batch:
+                return
+            try:
+                await self._post_batch(batch)
+            finally:
+                self._queue.done(batch)
+                self._stirred.set()
 
-    def _take_batch(self) -> list[_Waiting]:
-        """Take this worker's share of the queue, in order of arrival.
+    async def _next_batch(self) -> list[Waiting]:
+        """Wait for a batch; empty once the engine is closed and nothing is left to post.
 
-        It leaves their share to the idle: one worker that took everything would leave the database waiting while it
-        decides, and itself waiting while the database writes.
+        A worker takes its share and leaves theirs to the idle: one that took everything would leave the database waiting
+        while it decides, and itself waiting while the database writes.
         """
-        share = min(self._limits.batch_max, -(-self._queued_requests // self._idle))
-        batch: list[_Waiting] = []
-        requests = 0
-        while self._queue and (not batch or requests + len(self._queue[0].group) <= share):
-            waiting = self._queue.popleft()
-            requests += len(waiting.group)
-            batch.append(waiting)
-        self._queued_requests -= requests
-        metrics.POSTING_BATCH_SIZE.observe(requests)
-        metrics.POSTING_QUEUE_WAIT.observe(asyncio.get_running_loop().time() - batch[0].since)
-        return batch
+        self._idle += 1
+        try:
+            # Whoever was answered a moment ago may have the next request ready; it goes along.
+            await asyncio.sleep(0)
+            while True:
+                share = min(self._limits.batch_max, -(-len(self._queue) // self._idle))
+                batch = self._queue.take(share, self._limits.batch_max)
+                if batch:
+                    metrics.POSTING_BATCH_SIZE.observe(sum(len(each.group) for each in batch))
+                    waited = asyncio.get_running_loop().time() - batch[0].since
+                    metrics.POSTING_QUEUE_WAIT.observe(waited)
+                    return batch
+                if self._closing and not self._queue:
+                    return batch
+                self._stirred.clear()
+                await self._stirred.wait()
+        finally:
+            self._idle -= 1
 
     async def _turn_away_the_late(self) -> None:
         """Answer those who have waited too long; the queue is in order of arrival, so they stand in front."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            metrics.POSTING_QUEUE_DEPTH.set(self._queued_requests)
-            latest = loop.time() - self._limits.deadline_ms / 1000
-            while self._queue and self._queue[0].since < latest:
-                waiting = self._queue.popleft()
-                self._queued_requests -= len(waiting.group)
-                metrics.POSTINGS_TURNED_AWAY.labels("deadline").inc(len(waiting.group))
-                _fail([waiting], LedgerUnavailableError())
+            metrics.POSTING_QUEUE_DEPTH.set(len(self._queue))
+            late = self._queue.drop(before=loop.time() - self._limits.deadline_ms / 1000)
+            if late:
+                metrics.POSTINGS_TURNED_AWAY.labels("deadline").inc(
+                    sum(len(waiting.group) for waiting in late)
+                )
+                _fail(late, LedgerUnavailableError())
 
-    async def _post_batch(self, batch: list[_Waiting]) -> None:
+    async def _post_batch(self, batch: list[Waiting]) -> None:
         """Post a batch; where the database refuses it as a whole, post its groups one by one."""
         try:
             outcomes = await self._post_with_retries([waiting.group for waiting in batch])
         except LedgerIncidentError as incident:
             if len(batch) == 1:
+                _report(incident, batch[0].group)
                 _fail(batch, incident)
                 return
             metrics.POSTING_BATCHES_SPLIT.inc()
@@ -210,7 +213,7 @@ class PostingEngine:
                 # A fault that one request brings out must not take its neighbours, or the engine, along.
                 reason = _reason_to_retry(error)
                 if reason is None:
-                    raise _incident(error, groups) from error
+                    raise LedgerIncidentError from error
                 cause = error
             else:
                 if outcomes is not None:
@@ -249,7 +252,7 @@ class PostingEngine:
         return decision.outcomes
 
 
-def _fail(batch: Iterable[_Waiting], error: Exception) -> None:
+def _fail(batch: Iterable[Waiting], error: Exception) -> None:
     for waiting in batch:
         if not waiting.answer.done():
             waiting.answer.set_exception(error)
@@ -280,8 +283,9 @@ def _reason_to_retry(error: Exception) -> str | None:
             return None
 
 
-def _incident(error: Exception, groups: Sequence[PostingGroup]) -> LedgerIncidentError:
+def _report(incident: LedgerIncidentError, group: PostingGroup) -> None:
     """Log and count what should not happen; ids go to the log, no amounts."""
+    error = incident.__cause__
     refused = isinstance(error, DBAPIError)
     constraint = (constraint_of(error) if refused else None) or "none"
     metrics.CONSTRAINT_INCIDENTS.labels(constraint).inc()
@@ -290,7 +294,6 @@ def _incident(error: Exception, groups: Sequence[PostingGroup]) -> LedgerInciden
         error=type(error).__name__,
         sqlstate=sqlstate_of(error) if refused else None,
         constraint=constraint,
-        transactions=[str(request.id) for group in groups for request in group][:10],
+        transactions=[str(request.id) for request in group][:10],
         exc_info=None if refused else error,
     )
-    return LedgerIncidentError()

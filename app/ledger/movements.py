@@ -23,13 +23,14 @@ from app.ledger.errors import (
 )
 from app.ledger.idempotency import Fingerprint, fingerprint
 from app.ledger.model import Json, JsonValue
-from app.ledger.money import Money, fits_int64
+from app.ledger.money import EXPONENTS, Money, fits_int64
 
 KEY_PATTERN: Final = re.compile(r"[ -~]{1,128}", re.ASCII)
 DESCRIPTION_LIMIT: Final = 500
 EXTERNAL_REFERENCE_LIMIT: Final = 128
 METADATA_LIMIT_BYTES: Final = 4_096
 METADATA_DEPTH_LIMIT: Final = 32
+CURRENCY_RULE: Final = "must be the upper-case ISO 4217 code of a currency with a minor unit"
 YEARS: Final = range(2, 9_999)
 """The first and last year of the calendar lie outside it in some time zones."""
 
@@ -153,9 +154,9 @@ def transfer(
     )
 
 
-def deposit(command: DepositCommand, caller: str, transaction_id: UUID) -> PostingRequest | Refusal:
-    """Debit the clearing account, which stands for the bank, and credit the account that receives."""
-    refusal = (
+def refuse_deposit(command: DepositCommand) -> Refusal | None:
+    """Judge what a deposit says of itself, its accounts aside."""
+    return (
         refuse_key(command.key)
         or refuse_amount(command.amount)
         or refuse_text(command.external_reference, EXTERNAL_REFERENCE_LIMIT, ("externalReference",))
@@ -163,6 +164,11 @@ def deposit(command: DepositCommand, caller: str, transaction_id: UUID) -> Posti
         or refuse_text(command.description, DESCRIPTION_LIMIT, ("description",))
         or refuse_metadata(command.metadata)
     )
+
+
+def deposit(command: DepositCommand, caller: str, transaction_id: UUID) -> PostingRequest | Refusal:
+    """Debit the clearing account, which stands for the bank, and credit the account that receives."""
+    refusal = refuse_deposit(command)
     if refusal is not None:
         return refusal
     if command.account_id is None:
@@ -218,7 +224,9 @@ def refuse_key(key: str) -> Refusal | None:
 
 
 def refuse_amount(amount: Money) -> Refusal | None:
-    """Refuse an amount that isn't positive, or that no balance could hold."""
+    """Refuse an amount that isn't positive, that no balance could hold, or that isn't of a currency that Saldo keeps."""
+    if amount.currency not in EXPONENTS:
+        return InvalidInput(("amount", "currency"), CURRENCY_RULE)
     if amount.minor_units <= 0:
         return InvalidAmount(("amount", "minorUnits"))
     if not fits_int64(amount.minor_units):

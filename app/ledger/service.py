@@ -5,13 +5,14 @@ take an `Account` instead were handed one that the caller may read.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from app.database import Database
+from app.database import Database, DatabaseUnavailableError
 from app.ledger import movements, reading
 from app.ledger.accounts import (
     OpenAccountCommand,
@@ -63,16 +64,17 @@ class Ledger:
     async def open_account(self, caller: Caller, command: OpenAccountCommand) -> Opened | Refused:
         """Open an account; WALLET opens ordinary wallets of the caller's own, OPERATE any.
 
-        Raises MissingScopeError, DatabaseUnavailableError and LedgerUnavailableError.
+        Raises MissingScopeError and LedgerUnavailableError.
         """
         caller.require(*required_scopes(command, caller))
         refusal = refuse_opening(command, caller)
         if refusal is not None:
             return Refused(refusal)
-        for _ in range(_OPENING_ATTEMPTS):
-            answer = await self._try_to_open(caller, command)
-            if answer is not None:
-                return answer
+        with _unavailable_as_one():
+            for _ in range(_OPENING_ATTEMPTS):
+                answer = await self._try_to_open(caller, command)
+                if answer is not None:
+                    return answer
         raise LedgerUnavailableError
 
     async def transfer(self, caller: Caller, command: TransferCommand) -> PostingAnswer:
@@ -125,6 +127,10 @@ class Ledger:
         """
         caller.require(Scope.OPERATE)
         if default_clearing:
+            # A clearing account is opened on first use, and a deposit that can't be booked is no use.
+            refusal = movements.refuse_deposit(command)
+            if refusal is not None:
+                return Refused(refusal)
             clearing_id = await self._clearing_account_id(command.amount.currency)
             command = replace(command, clearing_account_id=clearing_id)
         return await self._post(caller, movements.deposit(command, caller.subject, self._new_id()))
@@ -279,9 +285,10 @@ class Ledger:
         transactions: Mapping[UUID, Transaction] = {}
         entries: Mapping[UUID, tuple[Entry, ...]] = {}
         if replayed:
-            async with self._database.read_only() as connection:
-                transactions = await reading.transactions_by_id(connection, replayed)
-                entries = await reading.entries_of_transactions(connection, replayed)
+            with _unavailable_as_one():
+                async with self._database.read_only() as connection:
+                    transactions = await reading.transactions_by_id(connection, replayed)
+                    entries = await reading.entries_of_transactions(connection, replayed)
         answers: list[PostingAnswer] = []
         for outcome in outcomes:
             match outcome:
@@ -341,14 +348,24 @@ class Ledger:
             kind=AccountKind.ASSET,
             allow_negative=True,
         )
-        async with self._database.transaction() as connection:
-            account = await insert_account_in_tx(connection, self._new_id(), command)
-            if account is None:
-                account = await reading.account_by_code(connection, code)
+        with _unavailable_as_one():
+            async with self._database.transaction() as connection:
+                account = await insert_account_in_tx(connection, self._new_id(), command)
+                if account is None:
+                    account = await reading.account_by_code(connection, code)
         if account is None:
             raise LedgerUnavailableError
         self._clearing_ids[currency] = account.id
         return account.id
+
+
+@contextmanager
+def _unavailable_as_one() -> Generator[None]:
+    """Let a command know one kind of unavailability, whichever of the ledger's connections was missing."""
+    try:
+        yield
+    except DatabaseUnavailableError as error:
+        raise LedgerUnavailableError from error
 
 
 def _visible(caller: Caller, posted: Posted) -> Posted:

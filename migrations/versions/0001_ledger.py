@@ -44,7 +44,6 @@ create table account (
   balance bigint not null default 0,
   sequence bigint not null default 0 check (sequence >= 0),
   posted_at timestamptz,
-  constraint account_currency_is_fixed unique (id, currency),
   constraint account_child_has_parent check ((purpose = 'MAIN') = (parent_id is null)),
   constraint account_child_has_no_code check (purpose = 'MAIN' or code is null),
   constraint account_stripe_is_numbered check ((purpose = 'STRIPE') = (stripe is not null)),
@@ -85,19 +84,19 @@ JOURNAL_REVERSAL = """
 create index journal_reversal on journal (reverses_id) where reverses_id is not null
 """
 
-# The key serves history, resume and uniqueness at once. The second foreign key keeps an entry in its account's currency.
+# The key serves history, resume and uniqueness at once. That the transaction exists is checked below, more strictly than by
+# a foreign key: it must have been written by the very transaction that writes its entries.
 ENTRY = """
 create table entry (
-  account_id uuid not null,
+  account_id uuid not null references account,
   sequence bigint not null check (sequence > 0),
-  transaction_id uuid not null references journal,
+  transaction_id uuid not null,
   leg smallint not null,
   currency text not null,
   amount bigint not null check (amount <> 0),
   balance_after bigint not null,
   posted_at timestamptz not null,
-  primary key (account_id, sequence),
-  constraint entry_in_currency_of_account foreign key (account_id, currency) references account (id, currency)
+  primary key (account_id, sequence)
 )
 """
 
@@ -175,6 +174,7 @@ CHECK_ENTRIES = """
 create function check_entries() returns trigger language plpgsql as $$
 declare
   culprit uuid;
+  same_currency boolean;
 begin
   select e.transaction_id into culprit
   from new_entries e group by e.transaction_id, e.currency having sum(e.amount) <> 0 limit 1;
@@ -183,27 +183,33 @@ begin
       using errcode = 'check_violation', constraint = 'transaction_sums_to_zero';
   end if;
 
-  -- The transaction that wrote a journal row is the only one that may give it entries.
-  select e.transaction_id into culprit
-  from new_entries e join journal j on j.id = e.transaction_id
-  where j.xmin <> cast(pg_current_xact_id() as xid) limit 1;
+  -- The database transaction that wrote a journal row is the only one that may give it entries.
+  select t.transaction_id into culprit
+  from (select distinct e.transaction_id from new_entries e) t
+  left join journal j on j.id = t.transaction_id
+  where j.xmin is distinct from cast(pg_current_xact_id() as xid) limit 1;
   if found then
     raise exception 'transaction % is closed', culprit
       using errcode = 'check_violation', constraint = 'transaction_is_closed';
   end if;
 
-  -- An account's row shows what its last entry says, so that the check against overdrafts on the row covers entries.
-  select last.account_id into culprit
-  from (
-    select distinct on (e.account_id) e.account_id, e.sequence, e.balance_after
-    from new_entries e order by e.account_id, e.sequence desc
-  ) last
-  join account a on a.id = last.account_id
-  where a.sequence <> last.sequence or a.balance <> last.balance_after limit 1;
-  if found then
-    raise exception 'account % does not stand at its last entry', culprit
-      using errcode = 'check_violation', constraint = 'account_stands_at_last_entry';
-  end if;
+  -- An account's row follows its entries, so that the check against overdrafts on the row covers them.
+  for culprit, same_currency in
+    select last.account_id, a.currency = last.currency
+    from (
+      select distinct on (e.account_id, e.currency) e.account_id, e.currency, e.sequence, e.balance_after
+      from new_entries e order by e.account_id, e.currency, e.sequence desc
+    ) last
+    join account a on a.id = last.account_id
+    where a.currency <> last.currency or a.sequence <> last.sequence or a.balance <> last.balance_after
+  loop
+    if same_currency then
+      raise exception 'account % does not stand at its last entry', culprit
+        using errcode = 'check_violation', constraint = 'account_stands_at_last_entry';
+    end if;
+    raise exception 'account % is not of the currency of its entry', culprit
+      using errcode = 'check_violation', constraint = 'entry_in_currency_of_account';
+  end loop;
   return null;
 end
 $$
@@ -212,6 +218,31 @@ $$
 ENTRIES_CHECKED = """
 create trigger entries_checked after insert on entry
 referencing new table as new_entries for each statement execute function check_entries()
+"""
+
+# The other direction: no balance without the entry that explains it.
+CHECK_ACCOUNTS = """
+create function check_accounts() returns trigger language plpgsql as $$
+declare
+  culprit uuid;
+begin
+  select a.id into culprit
+  from new_accounts a
+  where (a.sequence <> 0 or a.balance <> 0) and not exists (
+    select from entry e where e.account_id = a.id and e.sequence = a.sequence and e.balance_after = a.balance
+  ) limit 1;
+  if found then
+    raise exception 'account % does not stand at an entry of its own', culprit
+      using errcode = 'check_violation', constraint = 'account_stands_at_last_entry';
+  end if;
+  return null;
+end
+$$
+"""
+
+ACCOUNTS_CHECKED = """
+create trigger accounts_checked after update on account
+referencing new table as new_accounts for each statement execute function check_accounts()
 """
 
 CHECK_JOURNAL = """
@@ -243,7 +274,7 @@ do $$
 declare
   name text;
 begin
-  foreach name in array array['refuse_change', 'check_entries', 'check_journal'] loop
+  foreach name in array array['refuse_change', 'check_entries', 'check_accounts', 'check_journal'] loop
     execute format('alter function %I() set search_path = %I, pg_temp', name, current_schema());
     execute format('alter function %I() set enable_seqscan = off', name);
     execute format('alter function %I() set enable_hashjoin = off', name);
@@ -277,7 +308,8 @@ def upgrade() -> None:
         IDEMPOTENCY_KEY,
         *(OUTBOX, EVENT, RELAY, "insert into relay_lane (lane) values (0)"),
         *(REFUSE_CHANGE, *APPEND_ONLY),
-        *(CHECK_ENTRIES, ENTRIES_CHECKED, CHECK_JOURNAL, JOURNAL_CHECKED, HARDENED),
+        *(CHECK_ENTRIES, ENTRIES_CHECKED, CHECK_ACCOUNTS, ACCOUNTS_CHECKED),
+        *(CHECK_JOURNAL, JOURNAL_CHECKED, HARDENED),
         *RIGHTS,
     ):
         op.execute(statement)

@@ -63,16 +63,39 @@ async def lock(connection: Connection, account_ids: Iterable[UUID]) -> None:
 
 
 async def tell(connection: Connection, transaction_id: UUID, account_ids: Iterable[UUID]) -> None:
+    """Pay 1 into each account out of a new one, which nobody else can wait for, and write the event of the former."""
+    payer = uuid4()
+    await connection.execute(
+        "insert into account (id, kind, currency, allow_negative) values ($1, 'LIABILITY', 'BRL', true)",
+        payer,
+    )
     await connection.execute(
         """
-        with moved as (
-          update account set sequence = sequence + 1 where id = any($2::uuid[]) returning id, sequence
+        with legs as materialized (
+          select a.id, a.balance + m.amount as balance, a.sequence + 1 as sequence, m.amount, m.leg
+          from (
+            select id, 1 as amount, row_number() over (order by id) as leg from unnest($2::uuid[]) as id
+            union all
+            select $3::uuid, -cardinality($2::uuid[]), 0
+          ) as m
+          join account as a on a.id = m.id
+        ), moved as (
+          update account as a set balance = l.balance, sequence = l.sequence from legs as l where a.id = l.id
+        ), booked as (
+          insert into journal (id, type, caller, effective_at, posted_at)
+          values ($1, 'test', 'test', now(), now())
+        ), entered as (
+          insert into entry (
+            account_id, sequence, transaction_id, leg, currency, amount, balance_after, posted_at
+          )
+          select id, sequence, $1, leg, 'BRL', amount, balance, now() from legs
         )
         insert into outbox (transaction_id, account_ids, sequences)
-        select $1, array_agg(id order by id), array_agg(sequence order by id) from moved
+        select $1, array_agg(id order by id), array_agg(sequence order by id) from legs where leg > 0
         """,
         transaction_id,
         list(account_ids),
+        payer,
     )
 
 

@@ -1,0 +1,16 @@
+"""Tokens for the command line, signed with the secret that the server of the same settings checks."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+from app.ledger.model import Scope
+from app.main import tokens_of
+from app.settings import Settings
+
+
+def issue_token(
+    settings: Settings, subject: str, scopes: frozenset[Scope], lifetime: timedelta
+) -> str:
+    """Sign a token."""
+    now = datetime.fromtimestamp(time.time(), UTC)
+    return tokens_of(settings).issue(subject, scopes, now=now, lifetime=lifetime)

@@ -1,0 +1,70 @@
+"""Opaque cursors: a place in a list that belongs to somebody, with a checksum that binds the two together.
+
+A cursor of another account's history, of another person's accounts, or one with a bit flipped is refused and never
+taken for a place. An entry's cursor is the same in every view of the history: newest first, oldest first, filtered or
+live, so that one can read a page and subscribe to what comes after its newest line.
+"""
+
+import base64
+import binascii
+from hashlib import blake2b
+from typing import Final
+from uuid import UUID
+
+from app.ledger.money import INT64_MAX
+from app.schema.errors import invalid_cursor
+
+_VERSION: Final = b"\x01"
+_CHECKSUM_BYTES: Final = 8
+_LENGTH_MAX: Final = 64
+_SEQUENCE_BYTES: Final = 8
+_UUID_BYTES: Final = 16
+
+
+def entry_cursor(account_id: UUID, sequence: int) -> str:
+    """Write the cursor of the entry with this number in the account's history."""
+    return _encode(b"entry" + account_id.bytes, sequence.to_bytes(_SEQUENCE_BYTES))
+
+
+def read_entry_cursor(account_id: UUID, cursor: str) -> int:
+    """Read the number of an entry; raises INVALID_CURSOR unless the cursor is one of this account."""
+    sequence = int.from_bytes(_decode(b"entry" + account_id.bytes, cursor, _SEQUENCE_BYTES))
+    if sequence > INT64_MAX:
+        raise invalid_cursor()
+    return sequence
+
+
+def account_cursor(owner: str, account_id: UUID) -> str:
+    """Write the cursor of an account in its owner's list."""
+    return _encode(b"account" + owner.encode(), account_id.bytes)
+
+
+def read_account_cursor(owner: str, cursor: str) -> UUID:
+    """Read the id of an account; raises INVALID_CURSOR unless the cursor is one of this owner's list."""
+    return UUID(bytes=_decode(b"account" + owner.encode(), cursor, _UUID_BYTES))
+
+
+def _encode(belongs_to: bytes, place: bytes) -> str:
+    return (
+        base64.urlsafe_b64encode(_VERSION + place + _checksum(belongs_to, place))
+        .rstrip(b"=")
+        .decode()
+    )
+
+
+def _decode(belongs_to: bytes, cursor: str, place_bytes: int) -> bytes:
+    if not cursor.isascii() or not 0 < len(cursor) <= _LENGTH_MAX:
+        raise invalid_cursor()
+    try:
+        raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    except binascii.Error:
+        raise invalid_cursor() from None
+    place = raw[1 : 1 + place_bytes]
+    # Comparing the whole text leaves one spelling only, whatever the decoder has passed over.
+    if len(place) != place_bytes or _encode(belongs_to, place) != cursor:
+        raise invalid_cursor()
+    return place
+
+
+def _checksum(belongs_to: bytes, place: bytes) -> bytes:
+    return blake2b(belongs_to + place, digest_size=_CHECKSUM_BYTES).digest()

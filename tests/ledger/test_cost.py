@@ -1,0 +1,309 @@
+"""What a statement costs: only index probes on the big tables, as many round trips for one as for two hundred, no squares.
+
+Measured in plans, in rows and blocks read, and in statements, never in time.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import event, text
+from sqlalchemy.dialects.postgresql import asyncpg as asyncpg_dialect
+
+from app import ledger
+from app.database import Database, load_statements
+from app.embedded import RunningPostgres
+from app.ledger.engine import EngineLimits
+from app.ledger.idempotency import fingerprint
+from app.ledger.model import Account, Direction
+from app.ledger.movements import PostingRequest, RequestedLeg
+from app.ledger.pages import AccountFilter, EntryFilter, PageRequest
+from app.ledger.posting import Posted
+from tests.support.invariants import assert_books_are_right
+from tests.support.ledger import (
+    OPERATOR,
+    RunningLedger,
+    new_id,
+    new_key,
+    running_ledger,
+    vnd,
+    wallet_user,
+)
+from tests.support.postgres import TestDatabase, connect
+
+SQL = Path(ledger.__file__).parent / "sql"
+
+GROWING = ("account", "entry", "journal", "idempotency_key")
+
+CROWD = 10_000
+
+OPEN_A_CROWD = """
+insert into account (id, owner, kind, currency, allow_negative)
+select gen_random_uuid(), 'crowd', 'LIABILITY', 'VND', false from generate_series(1, $1)
+"""
+
+ONE_AT_A_TIME = EngineLimits(in_flight=1, deadline_ms=30_000)
+
+
+class Crowd:
+    """A ledger with ten thousand wallets, each with an entry, and one account that took part in all of them."""
+
+    def __init__(
+        self, database: TestDatabase, books: RunningLedger, bank: Account, ids: list[UUID]
+    ) -> None:
+        self.database = database
+        self.books = books
+        self.bank = bank
+        self.ids = ids
+
+    def request(self, legs: int) -> PostingRequest:
+        """Make a posting with that many legs, half of them debits of as many wallets."""
+        half = legs // 2
+        amounts = [*([-1] * half), *([1] * half)]
+        # The next in turn are taken, so that nobody runs out of money.
+        self.ids = [*self.ids[legs:], *self.ids[:legs]]
+        return request_of(list(zip(self.ids, amounts, strict=False)))
+
+
+def request_of(legs: list[tuple[UUID, int]]) -> PostingRequest:
+    return PostingRequest(
+        id=new_id(),
+        type="posting",
+        caller=OPERATOR.subject,
+        key=new_key(),
+        fingerprint=fingerprint("posting", {}),
+        legs=tuple(
+            RequestedLeg(account_id, vnd(amount), ("legs",), ("legs",))
+            for account_id, amount in legs
+        ),
+    )
+
+
+@pytest.fixture(scope="module")
+async def crowd(postgres: RunningPostgres, template_database: str) -> AsyncGenerator[Crowd]:
+    """Fill one database for all that is measured; the engine itself makes the entries."""
+    name = "crowd"
+    postgres.create_database(name, template_database)
+    database = TestDatabase.of(postgres, name)
+    async with connect(database.owner_url) as connection:
+        await connection.execute(OPEN_A_CROWD, CROWD)
+        rows = await connection.fetch("select id from account order by id")
+    ids = [row[0] for row in rows]
+    async with running_ledger(database.runtime_url, ONE_AT_A_TIME) as books:
+        bank = await books.clearing()
+        groups = [
+            (request_of([leg for one in part for leg in ((bank.id, -10), (one, 10))]),)
+            for part in (ids[start : start + 10] for start in range(0, CROWD, 10))
+        ]
+        outcomes = await asyncio.gather(*(books.engine.post(group) for group in groups))
+        assert all(isinstance(outcome, Posted) for (outcome,) in outcomes)
+        async with connect(database.owner_url) as connection:
+            await connection.execute("analyze")
+        yield Crowd(database, books, bank, ids)
+    await assert_books_are_right(database.superuser_url)
+    postgres.drop_database(name)
+
+
+# ---------------------------------------------------------------- plans
+
+
+def nodes(plan: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from nodes(child)
+
+
+def whole_reads(plan: Mapping[str, Any]) -> list[str]:
+    """Name the tables that grow and that the plan reads from end to end."""
+    return [
+        f"{node['Node Type']} on {node['Relation Name']}"
+        for node in nodes(plan)
+        if node.get("Relation Name") in GROWING
+        and node["Node Type"]
+        not in {"Index Scan", "Index Only Scan", "Bitmap Heap Scan", "ModifyTable"}
+    ]
+
+
+@pytest.mark.parametrize("name", load_statements(SQL / "posting.sql"))
+async def test_the_posting_path_probes_indexes_and_reads_no_table(crowd: Crowd, name: str) -> None:
+    """As the engine's own pool plans it, with no value known, which is the plan that a session keeps."""
+    statement = load_statements(SQL / "posting.sql")[name]
+    numbered = str(text(statement.text).compile(dialect=asyncpg_dialect.dialect()))
+    nulls = ", ".join("null" for _ in statement.compile().params)
+    async with crowd.books.postings.engine.connect() as connection:
+        await connection.execute(text("set plan_cache_mode = force_generic_plan"))
+        session: Any = (await connection.get_raw_connection()).driver_connection
+        await session.execute(f"prepare probed as {numbered}")
+        (explained,) = await session.fetchval(f"explain (format json) execute probed ({nulls})")
+        await session.execute("deallocate probed")
+        await session.execute("reset plan_cache_mode")
+    assert whole_reads(explained["Plan"]) == []
+
+
+async def test_the_reads_probe_indexes_and_read_no_table(crowd: Crowd) -> None:
+    """Each statement as the server really runs it, by the server's own counters."""
+    wallet, caller = crowd.ids[5_000], wallet_user("crowd")
+    (account,) = (await crowd.books.ledger.accounts(caller, [wallet])).values()
+    (entry,) = await crowd.books.ledger.entries_after(account, 0, 1)
+    before = await reads(crowd.database)
+    pages: list[PageRequest[int]] = [PageRequest(20), PageRequest(20, backward=True)]
+
+    async with running_ledger(crowd.database.runtime_url) as books:
+        ask = books.ledger
+        await ask.accounts(caller, [wallet])
+        await ask.account_by_code(caller, "nothing")
+        await ask.own_accounts(caller, AccountFilter(), PageRequest(20))
+        await ask.own_accounts(
+            caller, AccountFilter(currency="VND"), PageRequest(20, backward=True)
+        )
+        await ask.balances([wallet, crowd.bank.id])
+        await ask.balances_at([wallet, crowd.bank.id], entry.posted_at)
+        for newest_first in (False, True):
+            for page in pages:
+                await ask.entry_page(crowd.bank, EntryFilter(), page, newest_first=newest_first)
+        await ask.transactions(OPERATOR, [entry.transaction_id])
+        await ask.transaction_by_key(OPERATOR, "nothing")
+        await ask.transaction_ids_of_entries({wallet: 1})
+        await ask.reversals([entry.transaction_id])
+
+    after = await reads(crowd.database)
+    assert whole_tables_read(before, after) == {}
+    assert rows_read(before, after) < 500
+
+
+@pytest.mark.parametrize("newest_first", [False, True])
+@pytest.mark.parametrize(
+    "narrower", [{}, {"types": ("posting",)}, {"types": ("posting",), "direction": Direction.DEBIT}]
+)
+async def test_a_page_that_is_filtered_stops_when_it_is_full(
+    crowd: Crowd, narrower: dict[str, Any], *, newest_first: bool
+) -> None:
+    """Every entry passes the filter, so that a page of twenty needs to look at twenty-one and not at ten thousand."""
+    first, *_ = await crowd.books.ledger.entries_after(crowd.bank, 0, 1)
+    wanted = replace(EntryFilter(posted_from=first.posted_at, smallest=1, largest=99), **narrower)
+    before = await reads(crowd.database)
+    async with running_ledger(crowd.database.runtime_url) as books:
+        page = await books.ledger.entry_page(
+            crowd.bank, wanted, PageRequest(20), newest_first=newest_first
+        )
+    after = await reads(crowd.database)
+
+    assert len(page.items) == 20
+    assert whole_tables_read(before, after) == {}
+    assert rows_read(before, after) < 500
+
+
+# ---------------------------------------------------------------- what was read
+
+
+@contextmanager
+def counted_statements(database: Database) -> Generator[list[str]]:
+    statements: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        statements.append(statement)
+
+    event.listen(database.engine.sync_engine, "before_cursor_execute", note)
+    try:
+        yield statements
+    finally:
+        event.remove(database.engine.sync_engine, "before_cursor_execute", note)
+
+
+async def reads(database: TestDatabase) -> dict[str, dict[str, int]]:
+    """Ask how often tables were read from end to end, and how many rows and blocks were touched."""
+    async with connect(database.superuser_url) as connection:
+        rows = await connection.fetch(
+            """
+            select
+              t.relname, t.seq_scan, t.seq_tup_read + coalesce(t.idx_tup_fetch, 0) as rows_read,
+              io.heap_blks_hit + io.heap_blks_read + io.idx_blks_hit + io.idx_blks_read as blocks
+            from pg_stat_user_tables as t join pg_statio_user_tables as io using (relid)
+            where t.relname = any($1)
+            """,
+            list(GROWING),
+        )
+    return {row["relname"]: dict(row) for row in rows}
+
+
+def whole_tables_read(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:
+    """Count, for each table that was read from end to end, how often it was."""
+    scans = {table: row["seq_scan"] - before[table]["seq_scan"] for table, row in after.items()}
+    return {table: count for table, count in scans.items() if count}
+
+
+def rows_read(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
+    return sum(after[table]["rows_read"] - before[table]["rows_read"] for table in GROWING)
+
+
+def blocks_touched(before: Mapping[str, Any], after: Mapping[str, Any]) -> int:
+    return sum(after[table]["blocks"] - before[table]["blocks"] for table in GROWING)
+
+
+async def measured(
+    crowd: Crowd, *groups: tuple[PostingRequest, ...]
+) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
+    """Post on an engine of its own, and return what was read before and after; foreign keys and triggers included."""
+    before = await reads(crowd.database)
+    async with running_ledger(crowd.database.runtime_url, ONE_AT_A_TIME) as books:
+        outcomes = await asyncio.gather(*(books.engine.post(group) for group in groups))
+    for group in outcomes:
+        assert all(isinstance(outcome, Posted) for outcome in group)
+    return before, await reads(crowd.database)
+
+
+async def test_postings_with_their_checks_read_no_table_from_end_to_end(crowd: Crowd) -> None:
+    """The plans of triggers and foreign keys are not in EXPLAIN, so the server's own counters tell."""
+    groups = [(crowd.request(2),) for _ in range(20)]
+    before, after = await measured(crowd, *groups)
+
+    assert whole_tables_read(before, after) == {}
+
+
+@pytest.mark.timeout(120)
+async def test_the_cost_of_a_transaction_grows_with_its_legs_and_not_with_their_square(
+    crowd: Crowd,
+) -> None:
+    blocks: dict[int, float] = {}
+    rows: dict[int, float] = {}
+    for legs in (10, 1_000, 10_000):
+        before, after = await measured(crowd, (crowd.request(legs),))
+        blocks[legs] = blocks_touched(before, after) / legs
+        rows[legs] = rows_read(before, after) / legs
+        assert whole_tables_read(before, after) == {}
+    assert blocks[1_000] < 2 * blocks[10]
+    assert blocks[10_000] < 2 * blocks[1_000]
+    assert rows[10_000] < 2 * rows[1_000]
+
+
+@pytest.mark.parametrize("size", [1, 200])
+async def test_a_batch_takes_as_many_statements_whatever_its_size(crowd: Crowd, size: int) -> None:
+    async with running_ledger(crowd.database.runtime_url, ONE_AT_A_TIME) as books:
+        with counted_statements(books.postings) as statements:
+            requests = [crowd.request(2) for _ in range(size)]
+            await asyncio.gather(*(books.engine.post((one,)) for one in requests))
+        assert len(statements) == 3
+
+        # The same again, all replays: nothing is left to write.
+        with counted_statements(books.postings) as statements:
+            await asyncio.gather(*(books.engine.post((one,)) for one in requests))
+        assert len(statements) == 2
+
+
+async def test_a_list_is_counted_up_to_the_bound_and_no_further(crowd: Crowd) -> None:
+    """The real bound: the bank has ten thousand entries and the crowd as many accounts."""
+    ask = crowd.books.ledger
+    total = (await ask.balances([crowd.bank.id]))[crowd.bank.id].sequence
+    assert total == CROWD
+    assert await ask.count_entries(crowd.bank, EntryFilter(smallest=1)) == CROWD
+    assert await ask.count_own_accounts(wallet_user("crowd"), AccountFilter()) == CROWD
+    someone = await crowd.books.open(owner="crowd")
+    await crowd.books.deposit(someone, 1, crowd.bank)
+    assert await ask.count_entries(crowd.bank, EntryFilter(smallest=1)) is None
+    assert await ask.count_entries(crowd.bank, EntryFilter()) == CROWD + 1
+    assert await ask.count_own_accounts(wallet_user("crowd"), AccountFilter()) is None

@@ -1,0 +1,348 @@
+CREATE FUNCTION public.check_accounts() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+declare
+  culprit uuid;
+begin
+  select a.id into culprit
+  from new_accounts a
+  where (a.sequence <> 0 or a.balance <> 0) and not exists (
+    select from entry e where e.account_id = a.id and e.sequence = a.sequence and e.balance_after = a.balance
+  ) limit 1;
+  if found then
+    raise exception 'account % does not stand at an entry of its own', culprit
+      using errcode = 'check_violation', constraint = 'account_stands_at_last_entry';
+  end if;
+  return null;
+end
+$$;
+
+ALTER FUNCTION public.check_accounts() OWNER TO saldo_owner;
+
+CREATE FUNCTION public.check_entries() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+declare
+  culprit uuid;
+  same_currency boolean;
+begin
+  select e.transaction_id into culprit
+  from new_entries e group by e.transaction_id, e.currency having sum(e.amount) <> 0 limit 1;
+  if found then
+    raise exception 'transaction % does not sum to zero', culprit
+      using errcode = 'check_violation', constraint = 'transaction_sums_to_zero';
+  end if;
+
+  -- The database transaction that wrote a journal row is the only one that may give it entries.
+  select t.transaction_id into culprit
+  from (select distinct e.transaction_id from new_entries e) t
+  left join journal j on j.id = t.transaction_id
+  where j.xmin is distinct from cast(pg_current_xact_id() as xid) limit 1;
+  if found then
+    raise exception 'transaction % is closed', culprit
+      using errcode = 'check_violation', constraint = 'transaction_is_closed';
+  end if;
+
+  -- An account's row follows its entries, so that the check against overdrafts on the row covers them.
+  for culprit, same_currency in
+    select last.account_id, a.currency = last.currency
+    from (
+      select distinct on (e.account_id, e.currency) e.account_id, e.currency, e.sequence, e.balance_after
+      from new_entries e order by e.account_id, e.currency, e.sequence desc
+    ) last
+    join account a on a.id = last.account_id
+    where a.currency <> last.currency or a.sequence <> last.sequence or a.balance <> last.balance_after
+  loop
+    if same_currency then
+      raise exception 'account % does not stand at its last entry', culprit
+        using errcode = 'check_violation', constraint = 'account_stands_at_last_entry';
+    end if;
+    raise exception 'account % is not of the currency of its entry', culprit
+      using errcode = 'check_violation', constraint = 'entry_in_currency_of_account';
+  end loop;
+  return null;
+end
+$$;
+
+ALTER FUNCTION public.check_entries() OWNER TO saldo_owner;
+
+CREATE FUNCTION public.check_journal() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+declare
+  culprit uuid;
+begin
+  select j.id into culprit
+  from new_journal j where not exists (select from entry e where e.transaction_id = j.id) limit 1;
+  if found then
+    raise exception 'transaction % has no entries', culprit
+      using errcode = 'check_violation', constraint = 'transaction_has_entries';
+  end if;
+  return null;
+end
+$$;
+
+ALTER FUNCTION public.check_journal() OWNER TO saldo_owner;
+
+CREATE FUNCTION public.refuse_change() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+begin
+  raise exception 'table % is append only', tg_table_name using errcode = 'restrict_violation';
+end
+$$;
+
+ALTER FUNCTION public.refuse_change() OWNER TO saldo_owner;
+
+CREATE TABLE public.account (
+    id uuid NOT NULL,
+    parent_id uuid,
+    purpose text DEFAULT 'MAIN'::text NOT NULL,
+    stripe smallint,
+    code text,
+    owner text,
+    kind text NOT NULL,
+    currency text NOT NULL,
+    status text DEFAULT 'ACTIVE'::text NOT NULL,
+    allow_negative boolean DEFAULT false NOT NULL,
+    tracking text DEFAULT 'TRACKED'::text NOT NULL,
+    metadata jsonb,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    balance bigint DEFAULT 0 NOT NULL,
+    sequence bigint DEFAULT 0 NOT NULL,
+    posted_at timestamp with time zone,
+    CONSTRAINT account_child_has_no_code CHECK (((purpose = 'MAIN'::text) OR (code IS NULL))),
+    CONSTRAINT account_child_has_parent CHECK (((purpose = 'MAIN'::text) = (parent_id IS NULL))),
+    CONSTRAINT account_code_check CHECK (((char_length(code) >= 1) AND (char_length(code) <= 128))),
+    CONSTRAINT account_currency_check CHECK ((char_length(currency) = 3)),
+    CONSTRAINT account_kind_check CHECK ((kind = ANY (ARRAY['ASSET'::text, 'LIABILITY'::text, 'EQUITY'::text, 'REVENUE'::text, 'EXPENSE'::text]))),
+    CONSTRAINT account_not_overdrawn CHECK ((allow_negative OR
+CASE
+    WHEN (kind = ANY (ARRAY['LIABILITY'::text, 'EQUITY'::text, 'REVENUE'::text])) THEN (balance >= 0)
+    ELSE (balance <= 0)
+END)),
+    CONSTRAINT account_owner_check CHECK (((char_length(owner) >= 1) AND (char_length(owner) <= 255))),
+    CONSTRAINT account_purpose_check CHECK ((purpose = ANY (ARRAY['MAIN'::text, 'HELD'::text, 'STRIPE'::text]))),
+    CONSTRAINT account_sequence_check CHECK ((sequence >= 0)),
+    CONSTRAINT account_status_check CHECK ((status = ANY (ARRAY['ACTIVE'::text, 'FROZEN'::text, 'CLOSED'::text]))),
+    CONSTRAINT account_stripe_is_numbered CHECK (((purpose = 'STRIPE'::text) = (stripe IS NOT NULL))),
+    CONSTRAINT account_tracking_check CHECK ((tracking = ANY (ARRAY['TRACKED'::text, 'STRIPED'::text, 'DERIVED'::text])))
+)
+WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_threshold='1000', autovacuum_vacuum_cost_delay='0');
+
+ALTER TABLE public.account OWNER TO saldo_owner;
+
+CREATE TABLE public.entry (
+    account_id uuid NOT NULL,
+    sequence bigint NOT NULL,
+    transaction_id uuid NOT NULL,
+    leg smallint NOT NULL,
+    currency text NOT NULL,
+    amount bigint NOT NULL,
+    balance_after bigint NOT NULL,
+    posted_at timestamp with time zone NOT NULL,
+    CONSTRAINT entry_amount_check CHECK ((amount <> 0)),
+    CONSTRAINT entry_sequence_check CHECK ((sequence > 0))
+);
+
+ALTER TABLE public.entry OWNER TO saldo_owner;
+
+CREATE TABLE public.event (
+    "position" bigint NOT NULL,
+    transaction_id uuid NOT NULL,
+    account_ids uuid[] NOT NULL,
+    sequences bigint[] NOT NULL
+);
+
+ALTER TABLE public.event OWNER TO saldo_owner;
+
+CREATE TABLE public.idempotency_key (
+    caller text NOT NULL,
+    key text NOT NULL,
+    operation text NOT NULL,
+    fingerprint bytea NOT NULL,
+    fields jsonb NOT NULL,
+    transaction_id uuid,
+    account_id uuid,
+    CONSTRAINT idempotency_key_has_one_result CHECK ((num_nonnulls(transaction_id, account_id) = 1)),
+    CONSTRAINT idempotency_key_key_check CHECK (((char_length(key) >= 1) AND (char_length(key) <= 128)))
+);
+
+ALTER TABLE public.idempotency_key OWNER TO saldo_owner;
+
+CREATE TABLE public.journal (
+    id uuid NOT NULL,
+    type text NOT NULL,
+    caller text NOT NULL,
+    description text,
+    external_reference text,
+    metadata jsonb,
+    reverses_id uuid,
+    effective_at timestamp with time zone NOT NULL,
+    posted_at timestamp with time zone NOT NULL,
+    CONSTRAINT journal_description_check CHECK ((char_length(description) <= 500)),
+    CONSTRAINT journal_external_reference_check CHECK ((char_length(external_reference) <= 128)),
+    CONSTRAINT journal_type_check CHECK (((char_length(type) >= 1) AND (char_length(type) <= 32)))
+);
+
+ALTER TABLE public.journal OWNER TO saldo_owner;
+
+CREATE TABLE public.outbox (
+    id bigint NOT NULL,
+    transaction_id uuid NOT NULL,
+    account_ids uuid[] NOT NULL,
+    sequences bigint[] NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_threshold='2000', autovacuum_vacuum_cost_delay='0', autovacuum_analyze_threshold='1000000000');
+
+ALTER TABLE public.outbox OWNER TO saldo_owner;
+
+ALTER TABLE public.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME public.outbox_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
+CREATE TABLE public.relay_lane (
+    lane smallint NOT NULL,
+    "position" bigint DEFAULT 0 NOT NULL
+);
+
+ALTER TABLE public.relay_lane OWNER TO saldo_owner;
+
+CREATE TABLE public.schema_version (
+    version_num character varying(32) NOT NULL
+);
+
+ALTER TABLE public.schema_version OWNER TO saldo_owner;
+
+ALTER TABLE ONLY public.account
+    ADD CONSTRAINT account_code_key UNIQUE (code);
+
+ALTER TABLE ONLY public.account
+    ADD CONSTRAINT account_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.entry
+    ADD CONSTRAINT entry_pkey PRIMARY KEY (account_id, sequence);
+
+ALTER TABLE ONLY public.event
+    ADD CONSTRAINT event_pkey PRIMARY KEY ("position");
+
+ALTER TABLE ONLY public.event
+    ADD CONSTRAINT event_transaction_id_key UNIQUE (transaction_id);
+
+ALTER TABLE ONLY public.idempotency_key
+    ADD CONSTRAINT idempotency_key_pkey PRIMARY KEY (caller, key);
+
+ALTER TABLE ONLY public.journal
+    ADD CONSTRAINT journal_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.outbox
+    ADD CONSTRAINT outbox_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY public.relay_lane
+    ADD CONSTRAINT relay_lane_pkey PRIMARY KEY (lane);
+
+ALTER TABLE ONLY public.schema_version
+    ADD CONSTRAINT schema_version_pkc PRIMARY KEY (version_num);
+
+CREATE INDEX account_by_owner ON public.account USING btree (owner, id) WHERE (owner IS NOT NULL);
+
+CREATE UNIQUE INDEX account_child ON public.account USING btree (parent_id, purpose, COALESCE((stripe)::integer, 0)) WHERE (parent_id IS NOT NULL);
+
+CREATE UNIQUE INDEX entry_of_transaction ON public.entry USING btree (transaction_id, leg);
+
+CREATE INDEX journal_reversal ON public.journal USING btree (reverses_id) WHERE (reverses_id IS NOT NULL);
+
+CREATE TRIGGER accounts_checked AFTER UPDATE ON public.account REFERENCING NEW TABLE AS new_accounts FOR EACH STATEMENT EXECUTE FUNCTION public.check_accounts();
+
+CREATE TRIGGER entries_checked AFTER INSERT ON public.entry REFERENCING NEW TABLE AS new_entries FOR EACH STATEMENT EXECUTE FUNCTION public.check_entries();
+
+CREATE TRIGGER entry_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.entry FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+CREATE TRIGGER event_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.event FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+CREATE TRIGGER idempotency_key_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.idempotency_key FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+CREATE TRIGGER journal_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.journal FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+CREATE TRIGGER journal_checked AFTER INSERT ON public.journal REFERENCING NEW TABLE AS new_journal FOR EACH STATEMENT EXECUTE FUNCTION public.check_journal();
+
+ALTER TABLE ONLY public.account
+    ADD CONSTRAINT account_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES public.account(id);
+
+ALTER TABLE ONLY public.entry
+    ADD CONSTRAINT entry_account_id_fkey FOREIGN KEY (account_id) REFERENCES public.account(id);
+
+ALTER TABLE ONLY public.journal
+    ADD CONSTRAINT journal_reverses_id_fkey FOREIGN KEY (reverses_id) REFERENCES public.journal(id);
+
+GRANT USAGE ON SCHEMA public TO saldo_runtime;
+
+GRANT SELECT ON TABLE public.account TO saldo_runtime;
+
+GRANT INSERT(id) ON TABLE public.account TO saldo_runtime;
+
+GRANT INSERT(parent_id) ON TABLE public.account TO saldo_runtime;
+
+GRANT INSERT(purpose) ON TABLE public.account TO saldo_runtime;
+
+GRANT INSERT(stripe) ON TABLE public.account TO saldo_runtime;
+
+GRANT INSERT(code) ON TABLE public.account TO saldo_runtime;
+
+GRANT INSERT(owner) ON TABLE public.account TO saldo_runtime;
+
+GRANT INSERT(kind) ON TABLE public.account TO saldo_runtime;
+
+GRANT INSERT(currency) ON TABLE public.account TO saldo_runtime;
+
+GRANT INSERT(status),UPDATE(status) ON TABLE public.account TO saldo_runtime;
+
+GRANT INSERT(allow_negative) ON TABLE public.account TO saldo_runtime;
+
+GRANT INSERT(tracking) ON TABLE public.account TO saldo_runtime;
+
+GRANT INSERT(metadata) ON TABLE public.account TO saldo_runtime;
+
+GRANT UPDATE(balance) ON TABLE public.account TO saldo_runtime;
+
+GRANT UPDATE(sequence) ON TABLE public.account TO saldo_runtime;
+
+GRANT UPDATE(posted_at) ON TABLE public.account TO saldo_runtime;
+
+GRANT SELECT,INSERT ON TABLE public.entry TO saldo_runtime;
+
+GRANT SELECT,INSERT ON TABLE public.event TO saldo_runtime;
+
+GRANT SELECT,INSERT ON TABLE public.idempotency_key TO saldo_runtime;
+
+GRANT SELECT,INSERT ON TABLE public.journal TO saldo_runtime;
+
+GRANT SELECT,INSERT,DELETE ON TABLE public.outbox TO saldo_runtime;
+
+GRANT SELECT ON TABLE public.relay_lane TO saldo_runtime;
+
+GRANT UPDATE("position") ON TABLE public.relay_lane TO saldo_runtime;
+
+GRANT SELECT ON TABLE public.schema_version TO saldo_runtime;

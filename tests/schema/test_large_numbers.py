@@ -1,0 +1,60 @@
+"""G01: numbers beyond 32 bits on their way through queries, pages and feeds."""
+
+from tests.schema.server import ApiServer, account_id
+from tests.support.ledger import Wallet, posted
+from tests.support.postgres import TestDatabase, connect
+
+HIGH = 2**31 + 5
+
+
+async def aged(server: ApiServer, database: TestDatabase) -> Wallet:
+    """Open a wallet of thirty million whose history has passed 2^31 entries."""
+    wallet = await server.books.wallet("alice")
+    async with connect(database.superuser_url) as connection:
+        await connection.execute("update account set sequence = $1 where id = $2", HIGH, wallet.id)
+    posted(await server.books.deposit(wallet.account, 3_000_000_000_00))
+    return wallet
+
+
+async def test_g01_amounts_and_sequences_beyond_32_bits_arrive_whole(
+    server: ApiServer, database_url: TestDatabase
+) -> None:
+    alice = await aged(server, database_url)
+    page = """
+    query ($id: ID!, $after: String) {
+      account(id: $id) {
+        balance { posted { minorUnits decimal } sequence }
+        entries(first: 1, after: $after) {
+          totalCount edges { cursor node { id sequence amount { minorUnits } } }
+        }
+      }
+    }
+    """
+
+    account = (await server.ask(page, id=account_id(alice)))["account"]
+
+    assert account["balance"] == {
+        "posted": {"minorUnits": "300000000000", "decimal": "300000000000"},
+        "sequence": str(HIGH + 1),
+    }
+    (edge,) = account["entries"]["edges"]
+    assert edge["node"]["sequence"] == str(HIGH + 1)
+    assert edge["node"]["amount"] == {"minorUnits": "300000000000"}
+    assert account["entries"]["totalCount"] == str(HIGH + 1)
+    node = await server.ask(
+        "query ($id: ID!) { node(id: $id) { ... on Entry { sequence } } }", id=edge["node"]["id"]
+    )
+    assert node == {"node": {"sequence": str(HIGH + 1)}}
+    older = await server.ask(page, id=account_id(alice), after=edge["cursor"])
+    assert older["account"]["entries"]["edges"] == []
+
+    async with server.socket() as socket:
+        await socket.subscribe(
+            "subscription ($id: ID!, $after: String) {"
+            " entryPosted(accountId: $id, after: $after) { entry { sequence } } }",
+            id=account_id(alice),
+            after=edge["cursor"],
+        )
+        posted(await server.books.deposit(alice.account, 1))
+        event = await socket.next()
+        assert event["entryPosted"]["entry"] == {"sequence": str(HIGH + 2)}

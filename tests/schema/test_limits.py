@@ -1,0 +1,187 @@
+"""How much one operation may ask for, and that finding out takes no longer than reading the document."""
+
+from typing import Any
+
+import pytest
+from graphql import OperationDefinitionNode, parse, validate
+
+from app.schema import build_schema
+from app.schema.errors import ApiError
+from app.schema.limits import ALIASES_LIMIT, DEPTH_LIMIT, weigh
+from tests.schema.server import ApiServer
+
+SCHEMA = build_schema().core
+
+ENTRIES = (
+    "entries(first: {first}) {{ nodes {{ transaction {{ legs {{ account {{ code }} }} }} }} }}"
+)
+
+
+def refusal(text: str, **variables: Any) -> ApiError | None:
+    """Weigh the last operation of a valid document."""
+    document = parse(text)
+    assert not validate(SCHEMA, document)
+    *_, operation = (
+        definition
+        for definition in document.definitions
+        if isinstance(definition, OperationDefinitionNode)
+    )
+    return weigh(SCHEMA, document, operation, variables).refusal
+
+
+def nested(levels: int) -> str:
+    """Write a query that goes so many levels down through the reversals of a transaction."""
+    return (
+        '{ transaction(id: "x") '
+        + "{ reverses " * (levels - 2)
+        + "{ id "
+        + "} " * (levels - 2)
+        + "} }"
+    )
+
+
+def accounts(count: int) -> str:
+    return "{" + " ".join(f'a{n}: account(id: "x") {{ id }}' for n in range(count)) + "}"
+
+
+def entries(first: object) -> str:
+    """Write a query of some fields for each entry, on 100 accounts of the viewer."""
+    return (
+        "query q($size: Int) { viewer { accounts(first: 100) { nodes { "
+        f"entries(first: {first}) {{ nodes {{ id sequence direction postedAt }} }} }} }} }} }}"
+    )
+
+
+def test_depth_is_limited() -> None:
+    assert refusal(nested(DEPTH_LIMIT)) is None
+    assert refusal(nested(DEPTH_LIMIT + 1)) is not None
+
+
+def test_aliases_are_limited() -> None:
+    assert refusal(accounts(ALIASES_LIMIT)) is None
+    too_many = refusal(accounts(ALIASES_LIMIT + 1))
+    assert too_many is not None
+    assert too_many.code == "QUERY_TOO_COMPLEX"
+    assert str(ALIASES_LIMIT) in too_many.message
+
+
+@pytest.mark.parametrize(
+    ("first", "variables", "allowed"),
+    [
+        ("50", {}, True),
+        ("100", {}, False),
+        ("$size", {"size": 50}, True),
+        ("$size", {"size": 100}, False),
+        ("$size", {"size": 10**9}, False),
+        ("$size", {"size": None}, True),
+        ("$size", {"size": "text"}, True),
+        ("$size", {}, True),
+        ("2147483647", {}, False),
+        ("-5", {}, True),
+    ],
+    ids=repr,
+)
+def test_cost_counts_pages_as_they_are_asked_for(
+    first: str, variables: dict[str, Any], allowed: bool
+) -> None:
+    text = entries(first) if "$" in first else entries(first).replace("query q($size: Int)", "")
+    assert (refusal(text, **variables) is None) is allowed
+
+
+def test_cost_counts_the_default_of_a_variable() -> None:
+    text = entries("$size").replace("$size: Int", "$size: Int = 100")
+    assert refusal(text) is not None
+    assert refusal(text, size=50) is None
+
+
+def test_cost_counts_lists_that_are_given() -> None:
+    fields = " ".join(f"f{n}: code" for n in range(90))
+    text = f"query ($ids: [ID!]!) {{ nodes(ids: $ids) {{ ... on Account {{ {fields} }} }} }}"
+    assert refusal(text, ids=["x"] * 100) is None
+    assert refusal(text, ids=["x"] * 1_000) is not None
+    batch = """
+    mutation ($input: TransferBatchInput!) {
+      transferBatch(input: $input) {
+        results { transaction { id postedAt } replayed entries { sequence } userErrors { code } }
+      }
+    }
+    """
+    assert refusal(batch, input={"transfers": [{}] * 1_000}) is None
+    # What a transfer carries is no list of objects.
+    assert refusal(batch, input={"transfers": [{"metadata": {"a": [0] * 2_000}}] * 10}) is None
+    single = """
+    mutation ($input: TransferInput!) {
+      transfer(input: $input) { transaction { id legs { account { id code } amount { decimal } } } }
+    }
+    """
+    assert refusal(single, input={"metadata": {"a": [0] * 2_000}}) is None
+    assert refusal(batch, input={"transfers": [{}] * 10_000}) is not None
+
+
+def bomb(fragments: int) -> str:
+    """Write fragments of which each spreads the next one twice."""
+    chain = "".join(
+        f"fragment f{n} on Transaction {{ reverses {{ ...f{n + 1} }} reversedBy {{ ...f{n + 1} }} }} "
+        for n in range(fragments)
+    )
+    last = f"fragment f{fragments} on Transaction {{ id }}"
+    return f'{chain}{last} {{ transaction(id: "x") {{ ...f0 }} }}'
+
+
+async def test_g05_fragments_count_as_what_they_expand_to(server: ApiServer) -> None:
+    for fragments in (14, 30, 60):
+        error = await server.fail(bomb(fragments))
+        assert error["extensions"] == {"code": "QUERY_TOO_COMPLEX"}, fragments
+    wide = "".join(f"fragment f{n} on Account {{ ...f{n + 1} ...f{n + 1} }} " for n in range(40))
+    wide += 'fragment f40 on Account { a: id } { account(id: "x") { ...f0 } }'
+    error = await server.fail(wide)
+    assert error["extensions"] == {"code": "QUERY_TOO_COMPLEX"}
+
+
+async def test_g05_the_operation_that_runs_is_the_one_that_is_weighed(server: ApiServer) -> None:
+    document = "query small { __typename } query deep " + nested(DEPTH_LIMIT + 1)
+
+    small = await server.post(document, token=server.token(), operationName="small")
+    deep = await server.post(document, token=server.token(), operationName="deep")
+
+    assert small.json() == {"data": {"__typename": "Query"}}
+    assert deep.json()["errors"][0]["extensions"] == {"code": "QUERY_TOO_COMPLEX"}
+
+
+async def test_g05_abuse_of_the_document_is_refused(server: ApiServer) -> None:
+    for document in (
+        "{" * 60_000,
+        "{ __typename " + "@skip(if: false) " * 1_000 + "}",
+        "{ viewer { " + "subject " * 3_000 + "} }",
+        "{ viewer { " + "accounts(first: 1) { totalCount } " * 190 + "accounts { totalCount } } }",
+    ):
+        response = await server.post(document, token=server.token())
+        codes = {error["extensions"]["code"] for error in response.json()["errors"]}
+        assert codes == {"BAD_REQUEST"}
+
+
+async def test_a_legal_query_in_fragments_passes(server: ApiServer) -> None:
+    data = await server.ask(
+        """
+        query { viewer { ...who accounts(first: 100) { nodes { ...account } } } }
+        fragment who on Viewer { subject scopes }
+        fragment account on Account { id balance { ...amounts } }
+        fragment amounts on Balance { posted { ...money } held { ...money } available { ...money } }
+        fragment money on Money { decimal currency }
+        """
+    )
+    assert data["viewer"]["subject"] == "alice"
+
+
+async def test_the_schema_itself_may_be_asked_for(server: ApiServer) -> None:
+    from graphql import get_introspection_query  # noqa: PLC0415 - the deepest query that tools send
+
+    response = await server.post(get_introspection_query(input_value_deprecation=True))
+    assert "errors" not in response.json()
+
+
+def test_a_document_is_prepared_once() -> None:
+    schema = build_schema()
+    first = schema.prepare("{ viewer { subject } }")
+    assert schema.prepare("{ viewer { subject } }") is first
+    assert schema.prepare.cache_info().hits == 1
