@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 OLDEST_SERVER: Final = 150_000
 """PostgreSQL 15, as `server_version_num` counts it."""
 
-_CONNECT_SECONDS: Final = 2.0
+CONNECT_SECONDS: Final = 2.0
 
 RUNTIME_ROLE: Final = "saldo_runtime"
 
@@ -76,27 +76,56 @@ def load_statements(file: Path) -> Mapping[str, TextClause]:
     }
 
 
-def sqlstate_of(error: DBAPIError) -> str | None:
+def sqlstate_of(error: BaseException) -> str | None:
     """Return the SQLSTATE that PostgreSQL gave, or None where the connection broke before it could."""
-    return cast("str | None", getattr(error.orig, "sqlstate", None))
+    return cast("str | None", getattr(_driver_error(error), "sqlstate", None))
 
 
-def constraint_of(error: DBAPIError) -> str | None:
+def constraint_of(error: BaseException) -> str | None:
     """Return the name of the constraint that refused, if one did."""
-    cause = getattr(error.orig, "__cause__", None)
-    return cast("str | None", getattr(cause, "constraint_name", None))
+    return cast("str | None", getattr(_driver_error(error), "constraint_name", None))
 
 
-def is_contention(error: DBAPIError) -> bool:
+def is_contention(error: BaseException) -> bool:
     """Tell whether the whole transaction may simply be tried again: a serialization failure or a deadlock."""
     return sqlstate_of(error) in {_SERIALIZATION_FAILURE, _DEADLOCK_DETECTED}
 
 
-def _is_unavailable(error: DBAPIError | OSError) -> bool:
-    if not isinstance(error, DBAPIError) or error.connection_invalidated:
+def is_unavailable(error: BaseException) -> bool:
+    """Tell whether the server can't be reached, went away, or has no room or no time; such an error may pass."""
+    cause = _driver_error(error)
+    if isinstance(cause, OSError) or (
+        isinstance(error, DBAPIError) and error.connection_invalidated
+    ):
         return True
+    if isinstance(cause, asyncpg.InterfaceError):
+        # A closed connection; but the same family holds arguments that can't be encoded, which are nobody's passing trouble.
+        return not isinstance(cause, ValueError)
     sqlstate = sqlstate_of(error) or ""
     return sqlstate[:2] in _UNAVAILABLE_CLASSES or sqlstate == _LOCK_NOT_AVAILABLE
+
+
+def session_settings(
+    *, application_name: str, statement_timeout_ms: int, probes_only: bool
+) -> dict[str, str]:
+    """Return the settings that every session of Saldo's works with, whatever client library opened it."""
+    return {
+        "application_name": application_name,
+        "role": RUNTIME_ROLE,
+        "statement_timeout": str(statement_timeout_ms),
+        # A posting waits for row locks of other postings, each of which lasts milliseconds.
+        "lock_timeout": str(statement_timeout_ms),
+        "idle_in_transaction_session_timeout": "10000",
+        "jit": "off",
+        **(_PROBES_ONLY if probes_only else {}),
+    }
+
+
+def _driver_error(error: BaseException) -> BaseException | None:
+    """Find asyncpg's own error beneath those that SQLAlchemy wraps it in."""
+    if not isinstance(error, DBAPIError):
+        return error
+    return error.orig.__cause__ or error.orig if error.orig is not None else None
 
 
 def _encode_json(value: object) -> str:
@@ -130,19 +159,14 @@ class Database:
             json_serializer=_encode_json,
             json_deserializer=orjson.loads,
             connect_args={
-                "timeout": _CONNECT_SECONDS,
+                "timeout": CONNECT_SECONDS,
                 # The server ends a statement that runs too long; this ends the wait for a server that is frozen.
                 "command_timeout": statement_timeout_ms / 1000 + 1,
-                "server_settings": {
-                    "application_name": application_name,
-                    "role": RUNTIME_ROLE,
-                    "statement_timeout": str(statement_timeout_ms),
-                    # A posting waits for row locks of other postings, each of which lasts milliseconds.
-                    "lock_timeout": str(statement_timeout_ms),
-                    "idle_in_transaction_session_timeout": "10000",
-                    "jit": "off",
-                    **(_PROBES_ONLY if probes_only else {}),
-                },
+                "server_settings": session_settings(
+                    application_name=application_name,
+                    statement_timeout_ms=statement_timeout_ms,
+                    probes_only=probes_only,
+                ),
             },
         )
 
@@ -180,7 +204,7 @@ class Database:
         try:
             yield connection
         except (DBAPIError, OSError) as error:
-            if _is_unavailable(error):
+            if is_unavailable(error):
                 raise DatabaseUnavailableError from error
             raise
         finally:

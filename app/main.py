@@ -20,6 +20,7 @@ from uuid_utils.compat import uuid7
 
 from app.background import Background
 from app.database import Database
+from app.driver import DriverConnections
 from app.ledger.engine import EngineLimits, PostingEngine
 from app.ledger.service import Ledger
 from app.relay.broadcast import open_broadcast
@@ -68,7 +69,7 @@ class _Pools:
     """The connections to the database, apart from each other by what may wait for what."""
 
     reading: Database
-    posting: Database
+    posting: DriverConnections
     relaying: Database
     probing: Database
 
@@ -82,10 +83,10 @@ class _Pools:
         )
         return cls(
             reading=open_pool(pool_size=settings.pool_size, application_name="saldo read"),
-            posting=open_pool(
-                pool_size=settings.posting_in_flight,
+            posting=DriverConnections(
+                database_url_of(settings),
+                statement_timeout_ms=settings.statement_timeout_ms,
                 application_name="saldo post",
-                probes_only=True,
             ),
             relaying=_relaying_pool(settings),
             probing=Database(

@@ -23,6 +23,7 @@ import uvloop
 from uuid_utils.compat import uuid7
 
 from app.database import Database
+from app.driver import DriverConnections
 from app.embedded import OWNER, SUPERUSER, EmbeddedPostgres, RunningPostgres
 from app.ledger.engine import EngineLimits, PostingEngine
 from app.ledger.model import Caller, Scope
@@ -76,7 +77,7 @@ async def _measure_all(server: RunningPostgres) -> dict[str, Cost]:
     shown = [encode_account_id(each) for each in ids]
     limits = EngineLimits()
     reading = Database(server.url())
-    posting = Database(server.url(), pool_size=limits.in_flight, probes_only=True)
+    posting = DriverConnections(server.url())
     engine = PostingEngine(posting, limits)
     ledger = Ledger(reading, engine, uuid7)
     hub = Hub(reading, BroadcastLink(lambda: open_broadcast("memory://", server.url())))

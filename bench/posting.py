@@ -24,7 +24,7 @@ import typer
 import uvloop
 from uuid_utils.compat import uuid7
 
-from app.database import Database
+from app.driver import DriverConnections
 from app.embedded import (
     OWNER,
     RUNTIME,
@@ -132,8 +132,8 @@ async def _prepare(server: RunningPostgres, plan: Plan) -> None:
 
 async def _engine(server: RunningPostgres, plan: Plan, *, hot: bool) -> float:
     limits = EngineLimits()
-    database = Database(server.url(DATABASE, RUNTIME), pool_size=limits.in_flight, probes_only=True)
-    engine = PostingEngine(database, limits)
+    connections = DriverConnections(server.url(DATABASE, RUNTIME))
+    engine = PostingEngine(connections, limits)
     ids = [wallet_id(number) for number in range(1, plan.wallets + 1)]
     hot_id = wallet_id(HOT_WALLET)
     # As the server does after its start.
@@ -169,7 +169,7 @@ async def _engine(server: RunningPostgres, plan: Plan, *, hot: bool) -> float:
         elapsed = time.perf_counter() - started
         engine.close()
         await running
-    await database.close()
+    await connections.close()
     return done / elapsed
 
 

@@ -13,12 +13,12 @@ from app.database import StatementFileError, load_statements
 APP = Path(app.__file__).parent
 SQL_FILES = sorted(APP.rglob("*.sql"))
 
-_LOADER = "load_statements"
+_LOADERS = {"load_statements", "load_driver_statements"}
 
 
 def loaded_file(call: ast.Call, module: Path) -> Path | None:
     """Find which file a call such as `load_statements(Path(__file__).parent / "sql" / "posting.sql")` loads."""
-    if not (isinstance(call.func, ast.Name) and call.func.id == _LOADER):
+    if not (isinstance(call.func, ast.Name) and call.func.id in _LOADERS):
         return None
     parts = [node.value for node in ast.walk(call) if isinstance(node, ast.Constant)]
     file = next((part for part in parts if isinstance(part, str) and part.endswith(".sql")), None)

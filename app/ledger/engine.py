@@ -18,17 +18,17 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import asyncpg
 import structlog
-from sqlalchemy.exc import DBAPIError
 
 from app import metrics
 from app.database import (
-    Database,
     DatabaseUnavailableError,
     constraint_of,
     is_contention,
     sqlstate_of,
 )
+from app.driver import DriverConnections
 from app.ledger import store
 from app.ledger.errors import LedgerIncidentError, LedgerUnavailableError
 from app.ledger.posting import NotAttempted, Posted, PostingGroup, Refused, decide
@@ -71,16 +71,16 @@ class PostingEngine:
 
     def __init__(
         self,
-        database: Database,
+        connections: DriverConnections,
         limits: EngineLimits,
         *,
         committed: Callable[[], None] = _nobody_waits,
     ) -> None:
-        """Take a database whose pool has at least `limits.in_flight` connections.
+        """Use at most `limits.in_flight` connections at a time.
 
         `committed` is called after each commit that has booked something; it must return at once and raise nothing.
         """
-        self._database = database
+        self._connections = connections
         self._limits = limits
         self._committed = committed
         self._queue = PostingQueue()
@@ -240,13 +240,15 @@ class PostingEngine:
         ids = {leg.account_id for request in requests for leg in request.legs}
         keys = list({(request.caller, request.key): None for request in requests})
         with metrics.POSTING_DATABASE_TIME.time():
-            async with self._database.transaction() as connection:
-                locked = await store.lock_accounts_in_tx(connection, ids)
-                now, known_keys = await store.known_keys_in_tx(connection, keys)
-                decision = decide(groups, locked, known_keys, now)
-                if decision.bookings and not await store.write_postings_in_tx(connection, decision):
-                    await connection.rollback()
-                    return None
+            try:
+                async with self._connections.transaction() as connection:
+                    locked = await store.lock_accounts_in_tx(connection, ids)
+                    now, known_keys = await store.known_keys_in_tx(connection, keys)
+                    decision = decide(groups, locked, known_keys, now)
+                    if decision.bookings:
+                        await store.write_postings_in_tx(connection, decision)
+            except store.KeyRaceError:
+                return None
         if decision.bookings:
             self._committed()
         return decision.outcomes
@@ -277,7 +279,7 @@ def _reason_to_retry(error: Exception) -> str | None:
     match error:
         case DatabaseUnavailableError():
             return _OUT_OF_REACH
-        case DBAPIError() if is_contention(error):
+        case asyncpg.PostgresError() if is_contention(error):
             return sqlstate_of(error)
         case _:
             return None
@@ -286,7 +288,7 @@ def _reason_to_retry(error: Exception) -> str | None:
 def _report(incident: LedgerIncidentError, group: PostingGroup) -> None:
     """Log and count what should not happen; ids go to the log, no amounts."""
     error = incident.__cause__
-    refused = isinstance(error, DBAPIError)
+    refused = isinstance(error, asyncpg.PostgresError)
     constraint = (constraint_of(error) if refused else None) or "none"
     metrics.CONSTRAINT_INCIDENTS.labels(constraint).inc()
     log.error(

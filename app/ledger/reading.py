@@ -177,9 +177,8 @@ async def reversals(
 
 async def known_key(connection: AsyncConnection, caller: str, key: str) -> KnownKey | None:
     """Read what the caller's key stands for."""
-    row = (
-        await connection.execute(_SQL["known_key"], {"caller": caller, "key": key})
-    ).one_or_none()
+    result = await connection.execute(_SQL["known_key"], {"caller": caller, "key": key})
+    row = result.mappings().one_or_none()
     return None if row is None else known_key_of(row)
 
 

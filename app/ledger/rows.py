@@ -1,6 +1,6 @@
 """How rows of the database become the nouns of the ledger."""
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import orjson
 from sqlalchemy import Row
@@ -18,6 +18,14 @@ from app.ledger.model import (
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 """A row whose columns its statement knows."""
 
+
+class ReadableRow(Protocol):
+    """A row of whichever client library, read by the number or the name of its columns."""
+
+    def __getitem__(self, column: Any, /) -> Any:
+        """Return the value of a column."""
+
+
 ACCOUNT_COLUMNS: Final = 12
 """How many columns an account takes, always the first of a row and in the order of its fields."""
 
@@ -28,7 +36,7 @@ _STATUSES = {member.value: member for member in AccountStatus}
 _TRACKINGS = {member.value: member for member in BalanceTracking}
 
 
-def account_of(row: AnyRow) -> Account:
+def account_of(row: ReadableRow) -> Account:
     """Read an account from the first ACCOUNT_COLUMNS columns of a row."""
     return Account(
         id=row[0],
@@ -46,12 +54,12 @@ def account_of(row: AnyRow) -> Account:
     )
 
 
-def known_key_of(row: AnyRow) -> KnownKey:
+def known_key_of(row: ReadableRow) -> KnownKey:
     """Read what a key stands for from a row with the columns of idempotency_key."""
     return KnownKey(
-        Fingerprint(row.operation, row.fingerprint, row.fields),
-        transaction_id=row.transaction_id,
-        account_id=row.account_id,
+        Fingerprint(row["operation"], row["fingerprint"], row["fields"]),
+        transaction_id=row["transaction_id"],
+        account_id=row["account_id"],
     )
 
 

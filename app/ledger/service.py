@@ -29,9 +29,13 @@ from app.ledger.model import Account, AccountKind, Balance, Caller, Entry, Scope
 from app.ledger.movements import DepositCommand, PostingRequest, TransferCommand
 from app.ledger.pages import AccountFilter, EntryFilter, Page, PageRequest
 from app.ledger.posting import NotAttempted, Outcome, Posted, Refused, Replay
+from app.ledger.waiting import Outcomes
 
 BATCH_LIMIT: Final = 1_000
 """Most transfers that one batch may carry."""
+
+_SHARE_OF_A_BATCH: Final = 128
+"""How many transfers of one batch wait for the engine at a time."""
 
 _OPENING_ATTEMPTS: Final = 3
 
@@ -254,25 +258,23 @@ class Ledger:
     async def _post_each(
         self, caller: Caller, requests: Sequence[PostingRequest | Refusal]
     ) -> list[PostingAnswer]:
-        """Hand all requests to the engine at once, each on its own, so that they share its batches."""
-        answers = await asyncio.gather(
-            *(
-                self._engine.post((request,))
-                for request in requests
-                if isinstance(request, PostingRequest)
-            ),
-            return_exceptions=True,
-        )
+        """Hand the requests to the engine a share at a time, each on its own, so that they fill its batches.
+
+        All of them at once would fill its queue instead: the last ones would miss the deadline because of the first, and
+        so would everybody else's.
+        """
+        postings = [request for request in requests if isinstance(request, PostingRequest)]
+        answers: list[Outcomes] = []
+        for first in range(0, len(postings), _SHARE_OF_A_BATCH):
+            share = postings[first : first + _SHARE_OF_A_BATCH]
+            answers += await asyncio.gather(*(self._engine.post((request,)) for request in share))
         outcomes: list[Outcome] = []
         arrived = iter(answers)
         for request in requests:
             if isinstance(request, Refusal):
                 outcomes.append(Refused(request))
                 continue
-            answer = next(arrived)
-            if isinstance(answer, BaseException):
-                raise answer
-            outcomes.extend(answer)
+            outcomes.extend(next(arrived))
         return await self._answers(caller, outcomes)
 
     async def _answers(self, caller: Caller, outcomes: Sequence[Outcome]) -> list[PostingAnswer]:

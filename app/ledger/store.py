@@ -6,23 +6,27 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
+import asyncpg
 import orjson
-from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.database import load_statements
+from app.driver import Connection, DriverStatement, load_driver_statements
 from app.ledger.idempotency import KnownKey
 from app.ledger.outbox import touched_accounts
 from app.ledger.posting import Booking, CallerKey, Decision, LockedAccount
 from app.ledger.rows import account_of, known_key_of
 
-_SQL: Final = load_statements(Path(__file__).parent / "sql" / "posting.sql")
+_SQL: Final = load_driver_statements(Path(__file__).parent / "sql" / "posting.sql")
+
+
+class KeyRaceError(Exception):
+    """Another process has booked a key of this batch since the look for known keys."""
 
 
 async def lock_accounts_in_tx(
-    connection: AsyncConnection, ids: Iterable[UUID]
+    connection: Connection, ids: Iterable[UUID]
 ) -> Mapping[UUID, LockedAccount]:
     """Lock the rows of these accounts, in order, until the transaction ends; ids that name nothing are missing."""
-    rows = (await connection.execute(_SQL["lock_accounts"], {"ids": list(ids)})).all()
+    rows = await _fetch(connection, _SQL["lock_accounts"], {"ids": list(ids)})
     return {
         row[0]: LockedAccount(account_of(row), balance=row[12], sequence=row[13], posted_at=row[14])
         for row in rows
@@ -30,24 +34,27 @@ async def lock_accounts_in_tx(
 
 
 async def known_keys_in_tx(
-    connection: AsyncConnection, keys: Sequence[CallerKey]
+    connection: Connection, keys: Sequence[CallerKey]
 ) -> tuple[datetime, Mapping[CallerKey, KnownKey]]:
     """Read the database's clock (UTC) and those of the keys that are booked already."""
-    rows = (
-        await connection.execute(
-            _SQL["known_keys"],
-            {"callers": [caller for caller, _ in keys], "keys": [key for _, key in keys]},
-        )
-    ).all()
-    return rows[0].now, {
-        (row.caller, row.key): known_key_of(row) for row in rows if row.key is not None
+    rows = await _fetch(
+        connection,
+        _SQL["known_keys"],
+        {"callers": [caller for caller, _ in keys], "keys": [key for _, key in keys]},
+    )
+    return rows[0]["now"], {
+        (row["caller"], row["key"]): known_key_of(row) for row in rows if row["key"] is not None
     }
 
 
-async def write_postings_in_tx(connection: AsyncConnection, decision: Decision) -> bool:
-    """Write all rows of a decision; False means that a key was booked elsewhere meanwhile and nothing may stand."""
+async def write_postings_in_tx(connection: Connection, decision: Decision) -> None:
+    """Write all rows of a decision; raises KeyRaceError where a key was booked elsewhere meanwhile.
+
+    Nothing may stand then: let the exception leave the transaction.
+    """
     bookings = decision.bookings
-    result = await connection.execute(
+    rows = await _fetch(
+        connection,
         _SQL["write_postings"],
         {
             "posted_at": decision.posted_at,
@@ -77,7 +84,14 @@ async def write_postings_in_tx(connection: AsyncConnection, decision: Decision) 
             ),
         },
     )
-    return result.scalar_one() == len(bookings)
+    if rows[0]["new_keys"] != len(bookings):
+        raise KeyRaceError
+
+
+async def _fetch(
+    connection: Connection, statement: DriverStatement, values: Mapping[str, Any]
+) -> list[asyncpg.Record]:
+    return await connection.fetch(statement.sql, *statement.arguments(values))
 
 
 def _transaction_row(nth: int, booking: Booking) -> Mapping[str, Any]:

@@ -4,19 +4,18 @@ Measured in plans, in rows and blocks read, and in statements, never in time.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
-from contextlib import contextmanager
+import json
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import event, text
-from sqlalchemy.dialects.postgresql import asyncpg as asyncpg_dialect
 
 from app import ledger
-from app.database import Database, load_statements
+from app.driver import DriverConnections, load_driver_statements
 from app.embedded import RunningPostgres
 from app.ledger.engine import EngineLimits
 from app.ledger.idempotency import fingerprint
@@ -129,20 +128,17 @@ def whole_reads(plan: Mapping[str, Any]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", load_statements(SQL / "posting.sql"))
+@pytest.mark.parametrize("name", load_driver_statements(SQL / "posting.sql"))
 async def test_the_posting_path_probes_indexes_and_reads_no_table(crowd: Crowd, name: str) -> None:
-    """As the engine's own pool plans it, with no value known, which is the plan that a session keeps."""
-    statement = load_statements(SQL / "posting.sql")[name]
-    numbered = str(text(statement.text).compile(dialect=asyncpg_dialect.dialect()))
-    nulls = ", ".join("null" for _ in statement.compile().params)
-    async with crowd.books.postings.engine.connect() as connection:
-        await connection.execute(text("set plan_cache_mode = force_generic_plan"))
-        session: Any = (await connection.get_raw_connection()).driver_connection
-        await session.execute(f"prepare probed as {numbered}")
-        (explained,) = await session.fetchval(f"explain (format json) execute probed ({nulls})")
-        await session.execute("deallocate probed")
-        await session.execute("reset plan_cache_mode")
-    assert whole_reads(explained["Plan"]) == []
+    """As the engine's own connections plan it, with no value known, which is the plan that a session keeps."""
+    statement = load_driver_statements(SQL / "posting.sql")[name]
+    nulls = ", ".join("null" for _ in statement.parameters)
+    async with crowd.books.postings.transaction() as connection:
+        await connection.execute("set local plan_cache_mode = force_generic_plan")
+        await connection.execute(f"prepare probed as {statement.sql}")
+        plans = await connection.fetchval(f"explain (format json) execute probed ({nulls})")
+        await connection.execute("deallocate probed")
+    assert whole_reads(json.loads(plans)[0]["Plan"]) == []
 
 
 async def test_the_reads_probe_indexes_and_read_no_table(crowd: Crowd) -> None:
@@ -201,18 +197,18 @@ async def test_a_page_that_is_filtered_stops_when_it_is_full(
 # ---------------------------------------------------------------- what was read
 
 
-@contextmanager
-def counted_statements(database: Database) -> Generator[list[str]]:
-    statements: list[str] = []
+@asynccontextmanager
+async def counted_round_trips(connections: DriverConnections) -> AsyncGenerator[list[str]]:
+    """Note what the one connection that has been used so far is asked."""
+    (connection,) = connections._idle
+    asked: list[str] = []
 
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        statements.append(statement)
+    def note(query: Any) -> None:
+        asked.append(query.query)
 
-    event.listen(database.engine.sync_engine, "before_cursor_execute", note)
-    try:
-        yield statements
-    finally:
-        event.remove(database.engine.sync_engine, "before_cursor_execute", note)
+    connection.add_query_logger(note)
+    yield asked
+    connection.remove_query_logger(note)
 
 
 async def reads(database: TestDatabase) -> dict[str, dict[str, int]]:
@@ -282,17 +278,18 @@ async def test_the_cost_of_a_transaction_grows_with_its_legs_and_not_with_their_
 
 
 @pytest.mark.parametrize("size", [1, 200])
-async def test_a_batch_takes_as_many_statements_whatever_its_size(crowd: Crowd, size: int) -> None:
+async def test_a_batch_takes_as_many_round_trips_whatever_its_size(crowd: Crowd, size: int) -> None:
     async with running_ledger(crowd.database.runtime_url, ONE_AT_A_TIME) as books:
-        with counted_statements(books.postings) as statements:
+        await books.engine.post((crowd.request(2),))
+        async with counted_round_trips(books.postings) as asked:
             requests = [crowd.request(2) for _ in range(size)]
             await asyncio.gather(*(books.engine.post((one,)) for one in requests))
-        assert len(statements) == 3
+        assert len(asked) == 5, "begin, lock, known keys, write, commit"
 
         # The same again, all replays: nothing is left to write.
-        with counted_statements(books.postings) as statements:
+        async with counted_round_trips(books.postings) as asked:
             await asyncio.gather(*(books.engine.post((one,)) for one in requests))
-        assert len(statements) == 2
+        assert len(asked) == 4
 
 
 async def test_a_list_is_counted_up_to_the_bound_and_no_further(crowd: Crowd) -> None:

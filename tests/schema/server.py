@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from uvicorn import Config, Server
 
 from app.database import Database
+from app.driver import DriverConnections
 from app.ledger.engine import EngineLimits, PostingEngine
 from app.ledger.model import Account, Scope
 from app.ledger.service import Ledger
@@ -205,7 +206,7 @@ async def running_server(
     limits = limits or Limits(poll_seconds=0.5)
     open_pool = partial(Database, url, pool_timeout_ms=pool_timeout_ms)
     reads = open_pool(pool_size=pool_size, application_name="test read")
-    postings = open_pool(pool_size=engine_limits.in_flight, probes_only=True)
+    postings = DriverConnections(url)
     relaying = open_pool(pool_size=3)
     link = BroadcastLink(partial(open_broadcast, "memory://", url))
     hub, relay = Hub(relaying, link), Relay(relaying, link)

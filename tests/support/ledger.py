@@ -12,6 +12,7 @@ from prometheus_client import REGISTRY
 from uuid_utils.compat import uuid7
 
 from app.database import Database
+from app.driver import DriverConnections
 from app.ledger.accounts import OpenAccountCommand
 from app.ledger.engine import EngineLimits, PostingEngine
 from app.ledger.model import Account, AccountKind, Balance, Caller, Scope
@@ -93,7 +94,7 @@ class RunningLedger:
 
     ledger: Ledger
     engine: PostingEngine
-    postings: Database
+    postings: DriverConnections
     """The engine's pool."""
     url: str
     working: "asyncio.Future[None]" = field(repr=False)
@@ -168,13 +169,8 @@ async def running_ledger(
     url: str, limits: EngineLimits = PATIENT, *, statement_timeout_ms: int = 5_000
 ) -> AsyncGenerator[RunningLedger]:
     """Run a ledger on a database until the block is left; the engine first posts what is queued."""
-    postings = Database(
-        url,
-        pool_size=limits.in_flight,
-        pool_timeout_ms=5_000,
-        statement_timeout_ms=statement_timeout_ms,
-        application_name="saldo-postings",
-        probes_only=True,
+    postings = DriverConnections(
+        url, statement_timeout_ms=statement_timeout_ms, application_name="saldo-postings"
     )
     reads = Database(url, pool_size=5, pool_timeout_ms=30_000, application_name="saldo-reads")
     engine = PostingEngine(postings, limits)

@@ -37,7 +37,7 @@ with transactions as materialized (
     )
 ), moved as (
   update account as a
-  set balance = m.balance, sequence = m.sequence, posted_at = :posted_at
+  set balance = m.balance, sequence = m.sequence, posted_at = cast(:posted_at as timestamptz)
   from json_to_recordset(cast(:accounts as json)) as m (id uuid, balance bigint, sequence bigint)
   where a.id = m.id
 ), booked as (
@@ -46,11 +46,11 @@ with transactions as materialized (
   )
   select
     id, type, caller, description, external_reference, metadata, reverses_id,
-    coalesce(effective_at, :posted_at), :posted_at
+    coalesce(effective_at, cast(:posted_at as timestamptz)), cast(:posted_at as timestamptz)
   from transactions
 ), entered as (
   insert into entry (account_id, sequence, transaction_id, leg, currency, amount, balance_after, posted_at)
-  select e.*, :posted_at
+  select e.*, cast(:posted_at as timestamptz)
   from json_to_recordset(cast(:entries as json)) as e (
       account_id uuid, sequence bigint, transaction_id uuid, leg smallint, currency text, amount bigint,
       balance_after bigint
