@@ -23,6 +23,17 @@ _JWT_SECRET_BYTES: Final = 32
 _DATABASE_SCHEMES: Final = frozenset({"postgresql", "postgres"})
 _BROADCAST_SCHEMES: Final = _DATABASE_SCHEMES | {"redis", "rediss", "memory"}
 
+_CLOSE: Final = 0.7
+"""How alike two names must be, of 1, for the one to be a typing error of the other."""
+
+_REASONS: Final = {
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_parsing": "must be a number",
+    "bool_parsing": "must be true or false",
+}
+"""What is said of a wrong value, by pydantic's name for the error, where its own sentence speaks of the parser."""
+
 
 class SettingsError(Exception):
     """One or more variables are wrong or unknown; the message has a line for each and shows no value."""
@@ -183,16 +194,16 @@ class Settings(BaseSettings):
 
 def load_settings() -> Settings:
     """Read the environment; raises SettingsError that names every variable that is wrong or unknown."""
-    known = {variable_name(field): field for field in Settings.model_fields}
+    known = {variable_name(field) for field in Settings.model_fields}
     problems = [
-        _unknown(name, known)
+        _unknown(name)
         for name in sorted(os.environ)
         if name.upper().startswith(PREFIX) and name.upper() not in known
     ]
     try:
         settings = Settings()
     except ValidationError as error:
-        problems += [_wrong(detail) for detail in error.errors(include_url=False)]
+        problems += [describe_problem(detail) for detail in error.errors(include_url=False)]
     else:
         if not problems:
             return settings
@@ -205,6 +216,14 @@ def variable_name(field: str) -> str:
     return PREFIX + field.upper()
 
 
+def describe_problem(detail: ErrorDetails) -> str:
+    """Say what is wrong with which variable, without its value."""
+    reason = _REASONS.get(detail["type"]) or (
+        detail["msg"].removeprefix("Value error, ").replace("Input should be", "must be", 1)
+    )
+    return f"{variable_name(str(detail['loc'][0]))}: {reason}" if detail["loc"] else reason
+
+
 def settings_table() -> str:
     """Write the table of all settings in Markdown, for the documentation."""
     rows = ["| Variable | Default | Meaning |", "| --- | --- | --- |"]
@@ -214,14 +233,13 @@ def settings_table() -> str:
     return "\n".join(rows) + "\n"
 
 
-def _unknown(name: str, known: dict[str, str]) -> str:
-    nearest = difflib.get_close_matches(name.upper(), known, n=1)
-    hint = f"; did you mean {nearest[0]}?" if nearest else ""
-    return f"{name}: there is no such setting{hint}"
-
-
-def _wrong(detail: ErrorDetails) -> str:
-    reason = detail["msg"].removeprefix("Value error, ")
-    if not detail["loc"]:
-        return reason
-    return f"{variable_name(str(detail['loc'][0]))}: {reason[0].lower()}{reason[1:]}"
+def _unknown(name: str) -> str:
+    # Without the prefix, which would make any two names alike.
+    wanted, fields = name[len(PREFIX) :].lower(), list(Settings.model_fields)
+    nearest = difflib.get_close_matches(wanted, fields, n=1, cutoff=_CLOSE)
+    hint = (
+        f"did you mean {variable_name(nearest[0])}?"
+        if nearest
+        else "docs/operations.md lists those there are."
+    )
+    return f"{name}: there is no such setting; {hint}"

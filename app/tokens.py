@@ -26,6 +26,10 @@ class InvalidTokenError(Exception):
     """The token is malformed, not ours, expired or incomplete; says no more, so that a forger learns nothing."""
 
 
+class ExpiredTokenError(InvalidTokenError):
+    """The token was valid and has expired: its bearer needs a new one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claims:
     """What a valid token says."""
@@ -63,7 +67,7 @@ class Tokens:
         return jwt.encode(claims, self._secret, algorithm=_ALGORITHM)
 
     def verify(self, token: str) -> Claims:
-        """Check the signature, the expiry and the claims; raises InvalidTokenError.
+        """Check the signature, the expiry and the claims; raises InvalidTokenError, of which ExpiredTokenError is a kind.
 
         Scopes that Saldo doesn't know are left out: an identity provider puts those of other services there too.
         """
@@ -80,6 +84,8 @@ class Tokens:
                 },
             )
             expires_at = datetime.fromtimestamp(claims["exp"], UTC)
+        except jwt.ExpiredSignatureError:
+            raise ExpiredTokenError from None
         except (jwt.PyJWTError, ValueError, OverflowError, OSError, TypeError):
             raise InvalidTokenError from None
         subject, scope = claims["sub"], claims["scope"]

@@ -3,6 +3,7 @@
 import socket
 import sys
 from datetime import timedelta
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 
 from app.cli.errors import EXPECTED, CommandError
 from app.ledger.model import Scope
-from app.settings import Settings, load_settings
+from app.settings import Settings, describe_problem, load_settings
 from app.tokens import SUBJECT_LIMIT
 
 commands: Final = typer.Typer(
@@ -27,12 +28,33 @@ commands: Final = typer.Typer(
 
 
 def main() -> None:
-    """Run the command that the arguments name; every expected failure is one line on standard error."""
+    """Run the command that the arguments name; every expected failure is said on standard error, each reason in one line."""
     try:
         commands()
     except EXPECTED as error:
-        sys.stderr.write(f"saldo: {error}\n")
+        sys.stderr.writelines(f"saldo: {line}\n" for line in str(error).splitlines())
         sys.exit(1)
+
+
+def _show_version(wanted: bool) -> None:
+    if not wanted:
+        return
+    try:
+        release = version("saldo")
+    except PackageNotFoundError:
+        release = "(not installed)"
+    typer.echo(f"saldo {release}")
+    raise typer.Exit
+
+
+@commands.callback()
+def for_every_command(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the release.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    """Take the options that belong to no command."""
 
 
 @commands.command()
@@ -92,7 +114,9 @@ def token(
 def demo(
     url: Annotated[
         str | None,
-        typer.Option(help="Address of the server; http://127.0.0.1:$SALDO_PORT by default."),
+        typer.Option(
+            help="Address of the server, http:// or https://; http://127.0.0.1:$SALDO_PORT by default."
+        ),
     ] = None,
     secret: Annotated[
         str | None,
@@ -122,7 +146,7 @@ def _settings(**options: object) -> Settings:
     try:
         return Settings.model_validate({**settings.model_dump(), **given})
     except ValidationError as error:
-        raise CommandError(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
+        raise CommandError(describe_problem(error.errors()[0])) from None
 
 
 def _exit(all_is_well: bool) -> NoReturn:

@@ -1,5 +1,7 @@
 """What a command says when it can't go on: one line for a person, no traceback."""
 
+import socket
+
 import asyncpg
 from sqlalchemy.exc import DBAPIError
 
@@ -23,8 +25,23 @@ def database_trouble(error: Exception) -> CommandError:
         cause = error.__cause__
     if isinstance(cause, DBAPIError):
         cause = cause.orig
-    reason = str(cause).partition("\n")[0] or type(cause).__name__
+    if isinstance(cause, OSError):
+        reason = _unreachable(cause)
+    else:
+        reason = str(cause).partition("\n")[0] or type(cause).__name__
     return CommandError(f"The database can't be used: {reason}")
+
+
+def _unreachable(error: OSError) -> str:
+    match error:
+        case ConnectionRefusedError():
+            return "nothing accepts connections at its address."
+        case TimeoutError():
+            return "it doesn't answer in time."
+        case socket.gaierror():
+            return "its host isn't known by that name."
+        case _:
+            return f"{error.strerror or 'it is out of reach'}."
 
 
 DATABASE_TROUBLE = (DatabaseUnavailableError, DBAPIError, asyncpg.PostgresError, OSError)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
+from urllib.parse import urlsplit
 
 from rich.console import Console
 
@@ -16,17 +17,26 @@ from app.ledger.model import Scope
 from app.settings import Settings
 
 _LIFETIME: Final = timedelta(minutes=15)
+_LOCAL_SECRET: Final = "token-secret"
+"""The file in the data directory where a server without SALDO_JWT_SECRET keeps its own."""
 
 
 def play_demo(settings: Settings, url: str | None) -> bool:
     """Play against the server; tells whether every proof holds. Raises CommandError."""
+    address = f"http://127.0.0.1:{settings.port}" if url is None else _address(url)
 
     def issue(subject: str, scopes: Sequence[str]) -> str:
+        # A secret that is made here would be nobody's: only the server's own is of use.
+        if settings.jwt_secret is None and not (settings.data_dir / _LOCAL_SECRET).exists():
+            raise CommandError(
+                f"There is no token secret in {settings.data_dir}. Start the server in this folder first, "
+                "or give the server's secret with --secret."
+            )
         return issue_token(settings, subject, frozenset(map(Scope, scopes)), _LIFETIME)
 
     async def run() -> bool:
         screen = Screen(Console())
-        async with Api(url or f"http://127.0.0.1:{settings.port}", connections=CONCURRENCY) as api:
+        async with Api(address, connections=CONCURRENCY) as api:
             return await play(api, screen, issue)
 
     trouble: BaseException | None = None
@@ -36,6 +46,20 @@ def play_demo(settings: Settings, url: str | None) -> bool:
         # Whatever came first; the others are its consequences.
         trouble = _first(group)
     raise CommandError(str(trouble))
+
+
+def _address(url: str) -> str:
+    """Read the address of a server, with or without the path of its API."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise CommandError(
+            "--url must be an address such as http://127.0.0.1:8000, with http:// or https://."
+        )
+    return url.rstrip("/").removesuffix("/graphql")
 
 
 def _first(group: BaseExceptionGroup[ServerTroubleError]) -> BaseException:

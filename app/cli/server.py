@@ -1,6 +1,7 @@
 """One server process: its listening socket, uvicorn's settings, and the order in which it stops."""
 
 import contextlib
+import errno
 import gc
 import socket
 from collections.abc import Callable, Generator
@@ -69,6 +70,10 @@ def _host_and_port(listener: socket.socket) -> tuple[str, int]:
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> CommandError:
+    if error.errno == errno.EADDRNOTAVAIL:
+        return CommandError(
+            f"This machine doesn't have the address {host}. Choose another one in SALDO_HOST, or with --host."
+        )
     return CommandError(
         f"Port {port} of {host} can't be had ({error.strerror}). Choose another one in SALDO_PORT, or with --port."
     )

@@ -17,7 +17,7 @@ from typing import Final
 from app.cli.database import database_of, prepare_schema
 from app.cli.server import HttpServer, address_for_people, bind, listen
 from app.cli.signals import ignore, interrupt, on_stop_signal
-from app.cli.welcome import welcome
+from app.cli.welcome import STOPPING, farewell, say, welcome
 from app.cli.workers import READY, Workers
 from app.logs import configure_logging
 from app.main import create_application
@@ -45,11 +45,14 @@ def serve(settings: Settings) -> bool:
                 sys.stdout.flush()
 
             if settings.workers == 1:
-                return _serve_here(complete, listener, ready, siblings=None)
-            return _serve_with_workers(complete, listener, ready)
+                all_is_well = _serve_here(complete, listener, ready, siblings=None)
+            else:
+                all_is_well = _serve_with_workers(complete, listener, ready)
     except KeyboardInterrupt:
         # Asked to stop before anything was served.
-        return True
+        all_is_well = True
+    say(farewell(settings))
+    return all_is_well
 
 
 def serve_as_worker(settings: Settings, listener: socket.socket, siblings: Siblings) -> bool:
@@ -77,12 +80,18 @@ def _serve_here(
     siblings: Siblings | None,
 ) -> bool:
     application = create_application(settings, siblings=siblings)
+
+    def leaving() -> None:
+        application.leave()
+        if siblings is None:
+            say(STOPPING)
+
     server = HttpServer(
         application.asgi,
         grace_seconds=settings.shutdown_grace_seconds,
         ready=ready,
         must_stop=lambda: application.failed,
-        leaving=application.leave,
+        leaving=leaving,
     )
     on_stop_signal(server.stop)
     if siblings is not None:
@@ -110,6 +119,7 @@ def _serve_with_workers(
                 listener,
                 grace_seconds=settings.shutdown_grace_seconds,
                 ready=ready,
+                leaving=lambda: say(STOPPING),
             )
             try:
                 return await workers.run()

@@ -1,5 +1,8 @@
-"""What a server says when it is ready: where it is, and what to try next."""
+"""What a server says to whoever started it: when it is ready, where it is and what to try next; when it stops, that it does."""
 
+import os
+import sys
+from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
@@ -9,6 +12,21 @@ from app.settings import Settings
 
 _SUBJECT: Final = "alice"
 _LIFETIME: Final = timedelta(hours=12)
+
+STOPPING: Final = "Stopping…\n"
+
+
+def say(text: str) -> None:
+    """Write to standard output past its buffer: what can't be written, because nobody reads it, must not spoil the stop."""
+    with suppress(OSError):
+        os.write(sys.stdout.fileno(), text.encode())
+
+
+def farewell(settings: Settings) -> str:
+    """Write the last line, for settings as they were given: it names where an embedded PostgreSQL keeps the ledger."""
+    if settings.database_url is None:
+        return f"Stopped. The ledger stays in {settings.data_dir}.\n"
+    return "Stopped.\n"
 
 
 def welcome(settings: Settings, address: str) -> str:

@@ -43,13 +43,18 @@ class Workers:
         *,
         grace_seconds: float,
         ready: Callable[[], None],
+        leaving: Callable[[], None],
     ) -> None:
-        """Take what makes the command line of a worker from its number; call `ready` once all of them serve."""
+        """Take what makes the command line of a worker from its number.
+
+        Calls `ready` once all of them serve, and `leaving` when they are about to be stopped.
+        """
         self._command = command
         self._count = count
         self._listener = listener
         self._grace_seconds = grace_seconds
         self._when_ready = ready
+        self._when_leaving = leaving
         self._serving: set[int] = set()
         self._processes: dict[int, Process] = {}
         self._started = False
@@ -124,6 +129,8 @@ class Workers:
 
     def _stop(self) -> None:
         """Have every worker stop in order; the second call no longer lets them wait for requests under way."""
+        if not self._stopping.is_set():
+            self._when_leaving()
         self._stopping.set()
         # With the last copy gone, connections are refused instead of queueing up for nobody.
         self._listener.close()

@@ -17,6 +17,8 @@ from gql import Client, gql
 from gql.transport.exceptions import TransportError
 from gql.transport.websockets import WebsocketsTransport
 
+from app.demo.documents import WHO_AM_I
+
 Json: TypeAlias = dict[str, Any]
 
 _ATTEMPTS: Final = 8
@@ -64,12 +66,17 @@ class Api:
             answer = await self._http.get("/readyz")
         except httpx.HTTPError as error:
             raise ServerTroubleError(
-                f"Nobody serves at {self.url}. Start a server with `saldo serve`, or name another one with --url."
+                f"Nobody serves at {self.url}. Start a server with `saldo serve`; one on another port is "
+                "found with SALDO_PORT or --url."
             ) from error
         if answer.status_code != HTTPStatus.OK:
             raise ServerTroubleError(
                 f"The server at {self.url} isn't ready: its /readyz answers {answer.status_code}."
             )
+
+    async def check_known(self, token: str) -> None:
+        """Raise ServerTroubleError unless the server accepts the token."""
+        await self.execute(token, WHO_AM_I, {})
 
     async def execute(self, token: str, document: str, variables: Mapping[str, Any]) -> Json:
         """Run a query or mutation and return its only field; raises ServerTroubleError for a top-level error."""

@@ -12,6 +12,8 @@ userErrors {
 }
 """
 
+WHO_AM_I: Final = "{ viewer { subject } }"
+
 OPEN_ACCOUNT: Final = f"""
 mutation OpenAccount($input: OpenAccountInput!) {{
   openAccount(input: $input) {{ account {{ id code }} replayed {_REFUSALS} }}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from app.demo.api import Api, Json, ServerTroubleError
 from app.demo.documents import HISTORY
@@ -66,6 +67,11 @@ class Proof:
     figures: str
 
 
+def in_reais(minor_units: int) -> str:
+    """Write centavos for people; the story knows no other currency."""
+    return f"{Decimal(minor_units).scaleb(-2):.2f} BRL"
+
+
 async def read_statement(api: Api, token: str, account_id: str) -> Statement:
     """Page through an account's history from its first entry to its last."""
     lines: list[Line] = []
@@ -113,12 +119,12 @@ def prove(
         Proof(
             "Every wallet's entries sum to its balance",
             all(statement.adds_up for statement in statements),
-            ", ".join(str(statement.balance) for statement in statements),
+            ", ".join(statement.balance_shown for statement in statements),
         ),
         Proof(
             "The wallets hold what was deposited, to the cent",
             in_wallets == deposited,
-            f"{in_wallets} = {deposited}",
+            f"{in_reais(in_wallets)} in wallets, {in_reais(deposited)} deposited",
         ),
         Proof(
             "Every acknowledged request was booked once, and nothing else was",

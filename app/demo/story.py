@@ -6,7 +6,7 @@ Every run has names, codes and keys of its own, so that it can be played again o
 import asyncio
 import random
 import secrets
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
@@ -19,7 +19,7 @@ from app.demo.documents import (
     OPEN_ACCOUNT,
     TRANSFER,
 )
-from app.demo.proofs import Line, prove, read_statement
+from app.demo.proofs import Line, Statement, in_reais, prove, read_statement
 from app.demo.screen import Screen, money
 
 Issue: TypeAlias = Callable[[str, Sequence[Literal["WALLET", "AUDIT", "OPERATE"]]], str]
@@ -36,7 +36,7 @@ _AMOUNT_MAX: Final = 199
 _RETRY_EVERY: Final = 8
 """Every such transfer is sent a second time under its old key, as after a lost answer."""
 _LIVE_SECONDS: Final = 15.0
-"""How long the subscriber may take to see what is already booked."""
+"""How long the subscribers may take to see what is already booked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +70,34 @@ class _Story:
 
 @dataclass(slots=True)
 class _Seen:
-    """What a subscription has delivered."""
+    """What the subscriptions have delivered."""
 
     lines: list[Line] = field(default_factory=list[Line])
+    """The merchant's entries."""
+    sequences: dict[str, int] = field(default_factory=dict[str, int])
+    """How many entries the last balance of each wallet covers, by its id."""
     arrival: asyncio.Event = field(default_factory=asyncio.Event)
 
     def add(self, line: Line) -> None:
         self.lines.append(line)
         self.arrival.set()
 
-    async def wait_for(self, count: int) -> None:
-        """Give the subscriber time to see what is booked; whether it did is proved later."""
+    def cover(self, account_id: str, sequence: int) -> None:
+        self.sequences[account_id] = sequence
+        self.arrival.set()
+
+    async def wait_for(self, lines: int, sequences: Mapping[str, int]) -> None:
+        """Give the subscribers time to see what is booked; whether they did is proved later."""
+
+        def is_behind() -> bool:
+            return len(self.lines) < lines or any(
+                self.sequences.get(account_id, 0) < sequence
+                for account_id, sequence in sequences.items()
+            )
+
         with suppress(TimeoutError):
             async with asyncio.timeout(_LIVE_SECONDS):
-                while len(self.lines) < count:
+                while is_behind():
                     self.arrival.clear()
                     await self.arrival.wait()
 
@@ -92,6 +106,7 @@ async def play(api: Api, screen: Screen, issue: Issue) -> bool:
     """Play the story; tells whether every proof holds. Raises ServerTroubleError."""
     await api.check_served()
     story = _Story(api, screen, issue, secrets.token_hex(4), [])
+    await api.check_known(issue(f"demo-{story.run}", ["WALLET"]))
     screen.act("Three people and a bakery open wallets")
     wallets = [await _open(story, name) for name in (*_PEOPLE, _MERCHANT)]
     people, merchant = wallets[:-1], wallets[-1]
@@ -103,21 +118,28 @@ async def play(api: Api, screen: Screen, issue: Issue) -> bool:
         screen.act(f"{TRANSFERS} transfers at once, some of them sent twice")
         with screen.moving():
             replays = await _transfer_all(story, people, merchant)
+            statements = await _read_all(story, wallets)
+            booked = {
+                wallet.account_id: len(statement.lines)
+                for wallet, statement in zip(wallets, statements, strict=True)
+            }
+            await seen.wait_for(booked[merchant.account_id], booked)
+        screen.say(
+            f"{replays} were sent again under their old keys, each answered with the first booking; "
+            f"{api.retries} because the network or the server asked for it."
+        )
         refusals_right = await _try_to_cheat(story, people)
-        watched = await read_statement(api, merchant.token, merchant.account_id)
-        await seen.wait_for(len(watched.lines))
-    screen.say(
-        f"{TRANSFERS} booked; {replays} sent again under their old keys, each answered with the first "
-        f"booking; {api.retries} sent again because the network or the server asked for it."
-    )
     screen.act("The proof, from the API alone")
-    statements = [await read_statement(api, each.token, each.account_id) for each in wallets]
+    screen.say(
+        f"Booked were {TRANSFERS} transfers, {len(people)} deposits, and the first request of the key that was used twice."
+    )
+    statements = await _read_all(story, wallets)
     proofs = prove(
         statements,
         deposited=sum(_PEOPLE.values()),
         acknowledged=story.acknowledged,
         live=seen.lines,
-        watched=watched,
+        watched=statements[-1],
     )
     screen.show_balances(
         {
@@ -127,6 +149,10 @@ async def play(api: Api, screen: Screen, issue: Issue) -> bool:
     )
     screen.show_proofs(proofs)
     return refusals_right and all(proof.holds for proof in proofs)
+
+
+async def _read_all(story: _Story, wallets: Sequence[Wallet]) -> list[Statement]:
+    return [await read_statement(story.api, each.token, each.account_id) for each in wallets]
 
 
 async def _open(story: _Story, name: str) -> Wallet:
@@ -152,7 +178,7 @@ async def _deposit(story: _Story, wallet: Wallet, minor_units: int) -> None:
         "description": f"{wallet.name}'s salary",
     }
     await story.book(wallet, DEPOSIT, request, story.issue(f"bank-{story.run}", ["OPERATE"]))
-    story.screen.say(f"{wallet.name} receives {minor_units / 100:.2f} {CURRENCY}")
+    story.screen.say(f"{wallet.name} receives {in_reais(minor_units)}")
 
 
 async def _transfer_all(story: _Story, people: Sequence[Wallet], merchant: Wallet) -> int:
@@ -236,6 +262,7 @@ async def _watching(
         async for message in story.api.live(auditor, BALANCE_CHANGED, {"ids": [*names]}):
             name = names[message["account"]["id"]]
             story.screen.balances[name] = money(message["balance"]["available"])
+            seen.cover(message["account"]["id"], int(message["balance"]["sequence"]))
 
     story.screen.balances.update(dict.fromkeys(names.values(), ""))
     async with asyncio.TaskGroup() as tasks:

@@ -35,11 +35,13 @@ class Page(Generic[Item]):
 
 def page_of(request: PageRequest[Key], found: list[Item]) -> Page[Item]:
     """Make a page of what was found when one item more than the limit was looked for, nearest first."""
+    # A key that bounds the page was taken from the list, so what it stands for lies beyond the page.
     more = len(found) > request.limit
-    items = found[: request.limit]
+    items = tuple(found[: request.limit])
+    beyond_before, beyond_after = request.before is not None, request.after is not None
     if request.backward:
-        return Page(tuple(reversed(items)), has_next=request.before is not None, has_previous=more)
-    return Page(tuple(items), has_next=more, has_previous=request.after is not None)
+        return Page(items[::-1], has_next=beyond_before, has_previous=more or beyond_after)
+    return Page(items, has_next=more or beyond_before, has_previous=beyond_after)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from app.schema.errors import unauthenticated
-from app.tokens import Claims, InvalidTokenError, Tokens
+from app.tokens import Claims, ExpiredTokenError, InvalidTokenError, Tokens
 
 TOKEN_LIMIT: Final = 8_192
 """Longest token that is looked at, in characters."""
@@ -16,19 +16,23 @@ TOKENS_KEPT: Final = 10_000
 
 HEADER: Final = "authorization"
 
+_EXPIRED: Final = "The bearer token has expired; a new one is needed."
+
 
 def authenticate(tokens: Tokens, authorization: str) -> Claims:
-    """Verify the value of an Authorization header; raises UNAUTHENTICATED without saying what is wrong with it."""
+    """Verify the value of an Authorization header; raises UNAUTHENTICATED, saying of what is wrong only expiry."""
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer" or len(token) > TOKEN_LIMIT:
         raise unauthenticated()
     try:
         claims = _verified(tokens, token.strip())
+    except ExpiredTokenError:
+        raise unauthenticated(_EXPIRED) from None
     except InvalidTokenError:
         raise unauthenticated() from None
     # A remembered token may have expired since it was verified.
     if claims.expires_at.timestamp() <= time.time():
-        raise unauthenticated()
+        raise unauthenticated(_EXPIRED)
     return claims
 
 

@@ -45,9 +45,9 @@ class ApiError(GraphQLError):
         self.code: Final = code
 
 
-def unauthenticated() -> ApiError:
+def unauthenticated(message: str = "A valid bearer token is needed.") -> ApiError:
     """Say that the request has no token, or one that isn't valid (any more)."""
-    return ApiError(ApiErrorCode.UNAUTHENTICATED, "A valid bearer token is needed.")
+    return ApiError(ApiErrorCode.UNAUTHENTICATED, message)
 
 
 def bad_request(message: str) -> ApiError:

@@ -137,11 +137,13 @@ def expected_page(
     if page.backward:
         items = inside[max(len(inside) - page.limit, 0) :]
         return Page(
-            tuple(items), has_next=before is not None, has_previous=len(inside) > page.limit
+            tuple(items),
+            has_next=before is not None,
+            has_previous=len(inside) > page.limit or after is not None,
         )
     return Page(
         tuple(inside[: page.limit]),
-        has_next=len(inside) > page.limit,
+        has_next=len(inside) > page.limit or before is not None,
         has_previous=after is not None,
     )
 

@@ -427,3 +427,43 @@ async def test_an_operator_opens_accounts_of_others_and_of_the_platform(server: 
         OPEN, operator, input={"idempotencyKey": "default", "currency": "BRL"}
     )
     assert defaulted["openAccount"]["account"]["owner"] == "operator"
+
+
+BESIDE: Final[list[tuple[JsonObject, int, int, list[int], bool, bool]]] = [
+    # arguments, sequence of `after`, sequence of `before` (0: none), expected, more follow, more precede
+    ({}, 0, 2, [7, 6, 5, 4, 3], True, False),
+    ({"first": 2}, 0, 2, [7, 6], True, False),
+    ({"first": 100}, 0, 2, [7, 6, 5, 4, 3], True, False),
+    ({"last": 2}, 0, 2, [4, 3], True, True),
+    ({"last": 100}, 6, 0, [5, 4, 3, 2, 1], False, True),
+    ({"first": 100}, 6, 2, [5, 4, 3], True, True),
+    ({"last": 1}, 6, 2, [3], True, True),
+]
+
+
+async def test_a_page_beside_cursors_tells_of_what_lies_beyond_them(
+    server: ApiServer, alice: Wallet
+) -> None:
+    for arguments, after, before, expected, has_next, has_previous in BESIDE:
+        cursors = {
+            name: entry_cursor(alice.id, sequence)
+            for name, sequence in {"after": after, "before": before}.items()
+            if sequence
+        }
+        page = await history(server, alice, **arguments, **cursors)
+
+        assert numbers(page) == expected
+        assert page["pageInfo"]["hasNextPage"] is has_next
+        assert page["pageInfo"]["hasPreviousPage"] is has_previous
+
+
+async def test_without_a_size_the_page_is_the_one_beside_the_cursor(
+    server: ApiServer,
+) -> None:
+    wallet = await server.books.wallet("alice")
+    for _ in range(25):
+        posted(await server.books.deposit(wallet.account, 1))
+
+    page = await history(server, wallet, before=entry_cursor(wallet.id, 1))
+
+    assert numbers(page) == list(range(21, 1, -1))

@@ -66,7 +66,10 @@ class PageInfo:
 def page_request(
     first: int | None, last: int | None, *, after: Key | None, before: Key | None
 ) -> PageRequest[Key]:
-    """Turn the arguments of a connection into a page; raises BAD_REQUEST where they contradict each other."""
+    """Turn the arguments of a connection into a page; raises BAD_REQUEST where they contradict each other.
+
+    Without `first` and `last`, the page is the one next to the cursor that is given.
+    """
     if first is not None and last is not None:
         raise bad_request("Give `first` or `last`, not both.")
     limit = PAGE_DEFAULT if first is None else first
@@ -74,4 +77,6 @@ def page_request(
         limit = last
     if not 1 <= limit <= PAGE_LIMIT:
         raise bad_request(f"A page has 1 to {PAGE_LIMIT} items.")
-    return PageRequest(limit, after=after, before=before, backward=last is not None)
+    beside_before = first is None and before is not None and after is None
+    backward = last is not None or beside_before
+    return PageRequest(limit, after=after, before=before, backward=backward)
