@@ -112,6 +112,8 @@ def session_settings(
     return {
         "application_name": application_name,
         "role": RUNTIME_ROLE,
+        # Postings and the relay rely on each statement seeing what was committed before it.
+        "default_transaction_isolation": "read committed",
         "statement_timeout": str(statement_timeout_ms),
         # A posting waits for row locks of other postings, each of which lasts milliseconds.
         "lock_timeout": str(statement_timeout_ms),

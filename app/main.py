@@ -3,7 +3,7 @@
 A request enters through `schema`, is decided and booked by `ledger`, whose posting engine writes it with its event in one
 database transaction, and leaves through `relay`, which numbers events and wakes the subscriptions of all processes.
 
-Connections. A process opens up to `pool_size` for reading, `posting_in_flight` for posting, three for relay and hub, one for
+Connections. A process opens up to `pool_size` for reading, `posting_in_flight` for posting, four for relay and hub, one for
 the readiness probe, and two of Broadcaster's where that goes through PostgreSQL. Reading never takes one from posting.
 """
 
@@ -36,8 +36,8 @@ from app.web.page import page_routes
 from app.web.prometheus import Siblings, metrics_routes
 from app.web.requests import BrokenOff, RequestIds
 
-_RELAY_CONNECTIONS: Final = 3
-"""Two for the relay, one for the hub's reading of the log."""
+_RELAY_CONNECTIONS: Final = 4
+"""Three for the relay, which delivers, raises its floor and measures, and one for the hub's reading of the log."""
 
 _DRAIN_SHARE: Final = 0.15
 """What a background loop may use of the time to stop; the requests have had most of it."""

@@ -33,6 +33,9 @@ async def _upgrade(owner_url: str) -> None:
             await connection.execute(
                 text("select pg_advisory_lock(:lock)"), {"lock": _ADVISORY_LOCK}
             )
+            # A change of a table that waits for a long reader would have every posting wait behind it: it is better
+            # refused, and tried again at a quieter moment.
+            await connection.execute(text("set lock_timeout = '4s'"))
             await connection.commit()
             await connection.run_sync(_apply)
             await connection.commit()

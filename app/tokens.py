@@ -18,6 +18,9 @@ from app.ledger.model import Caller, Scope
 
 SUBJECT_LIMIT: Final = 255
 
+KEY_FILE: Final = "token-secret"
+"""Where a laptop's secret lies below its data directory."""
+
 _ALGORITHM: Final = "HS256"
 _SECRET_BYTES: Final = 32
 
@@ -101,7 +104,7 @@ class Tokens:
 
 def local_secret(data_dir: Path) -> str:
     """Read the secret of a laptop from the data directory, making it (readable by its owner alone) on first use."""
-    file = data_dir / "token-secret"
+    file = data_dir / KEY_FILE
     data_dir.mkdir(parents=True, exist_ok=True)
     if not file.exists():
         with tempfile.NamedTemporaryFile("w", dir=data_dir, encoding="ascii") as draft:

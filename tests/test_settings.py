@@ -69,14 +69,25 @@ def test_an_unknown_variable_is_refused_with_the_likely_name(
     assert message == "SALDO_PROT: there is no such setting; did you mean SALDO_PORT?"
 
 
+@pytest.mark.parametrize("name", ["SALDO_FOO", "SALDO_TLS_KEY", "SALDO_"])
+def test_a_name_like_no_other_is_refused_without_a_guess(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    message = refusal(monkeypatch, **{name: "1"})
+
+    assert message == f"{name}: there is no such setting; docs/operations.md lists those there are."
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "reason"),
     [
-        ("SALDO_PORT", "http", "valid integer"),
-        ("SALDO_PORT", "65536", "less than or equal to 65535"),
+        ("SALDO_PORT", "http", "must be a whole number"),
+        ("SALDO_PORT", "65536", "must be less than or equal to 65535"),
         ("SALDO_WORKERS", "0", "greater than or equal to 1"),
         ("SALDO_RELAY", "outside", "'inside' or 'off'"),
-        ("SALDO_POOL_TIMEOUT_MS", "0.5", "valid integer"),
+        ("SALDO_POOL_TIMEOUT_MS", "0.5", "must be a whole number"),
+        ("SALDO_GRAPHIQL", "perhaps", "must be true or false"),
+        ("SALDO_SHUTDOWN_GRACE_SECONDS", "soon", "must be a number"),
         ("SALDO_SHUTDOWN_GRACE_SECONDS", "-1", "greater than or equal to 0"),
         ("SALDO_SUBSCRIPTION_POLL_SECONDS", "inf", "finite"),
         ("SALDO_DATABASE_URL", "mysql://localhost/saldo", "postgresql://"),

@@ -15,10 +15,9 @@ from app.demo.screen import Screen
 from app.demo.story import CONCURRENCY
 from app.ledger.model import Scope
 from app.settings import Settings
+from app.tokens import KEY_FILE
 
 _LIFETIME: Final = timedelta(minutes=15)
-_LOCAL_SECRET: Final = "token-secret"
-"""The file in the data directory where a server without SALDO_JWT_SECRET keeps its own."""
 
 
 def play_demo(settings: Settings, url: str | None) -> bool:
@@ -27,7 +26,7 @@ def play_demo(settings: Settings, url: str | None) -> bool:
 
     def issue(subject: str, scopes: Sequence[str]) -> str:
         # A secret that is made here would be nobody's: only the server's own is of use.
-        if settings.jwt_secret is None and not (settings.data_dir / _LOCAL_SECRET).exists():
+        if settings.jwt_secret is None and not (settings.data_dir / KEY_FILE).exists():
             raise CommandError(
                 f"There is no token secret in {settings.data_dir}. Start the server in this folder first, "
                 "or give the server's secret with --secret."

@@ -22,10 +22,13 @@ OWNER_LIMIT: Final = 255
 RESERVED_PREFIX: Final = "system:"
 """Codes that begin so belong to the platform, so that nobody can receive what is meant for it."""
 
+CLEARING_PREFIX: Final = "system:bank_clearing:"
+"""Codes of the accounts that Saldo itself opens, on the first deposit of a currency."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpenAccountCommand:
-    """Open an account; what only OPERATE may ask for is judged by `required_scope`."""
+    """Open an account; what only OPERATE may ask for is judged by `required_scopes`."""
 
     key: str
     currency: str
@@ -57,7 +60,7 @@ def refuse_opening(command: OpenAccountCommand, caller: Caller) -> Refusal | Non
         or _refuse_currency(command.currency)
         or _refuse_name(command.code, CODE_LIMIT, "code")
         or _refuse_name(command.owner, OWNER_LIMIT, "owner")
-        or _refuse_reserved(command.code, caller)
+        or _refuse_reserved(command, caller)
         or _refuse_tracking(command)
         or refuse_metadata(command.metadata)
     )
@@ -134,10 +137,18 @@ def _refuse_name(name: str | None, limit: int, field: str) -> Refusal | None:
     return refuse_text(name, limit, (field,))
 
 
-def _refuse_reserved(code: str | None, caller: Caller) -> Refusal | None:
-    if code is None or not code.startswith(RESERVED_PREFIX) or Scope.OPERATE in caller.scopes:
+def _refuse_reserved(command: OpenAccountCommand, caller: Caller) -> Refusal | None:
+    code = command.code
+    if code is None or not code.startswith(RESERVED_PREFIX):
         return None
-    return InvalidInput(("code",), f"must not begin with {RESERVED_PREFIX}")
+    if code.startswith(CLEARING_PREFIX):
+        return InvalidInput(("code",), f"must not begin with {CLEARING_PREFIX}")
+    if Scope.OPERATE in caller.scopes and command.owner is None:
+        return None
+    return InvalidInput(
+        ("code",),
+        f"must not begin with {RESERVED_PREFIX}, unless OPERATE opens it for the platform",
+    )
 
 
 def _refuse_tracking(command: OpenAccountCommand) -> Refusal | None:

@@ -100,7 +100,9 @@ class PostingEngine:
 
     def enqueue(self, group: PostingGroup) -> "asyncio.Future[Outcomes]":
         """Put the group in the queue and return the promise of its outcomes; raises LedgerUnavailableError if full."""
-        if self._closing or len(self._queue) + len(group) > self._limits.queue_max:
+        # An empty queue takes any group: one that is larger than the bound would otherwise never be posted.
+        full = bool(self._queue) and len(self._queue) + len(group) > self._limits.queue_max
+        if self._closing or full:
             reason = "closing" if self._closing else "queue_full"
             metrics.POSTINGS_TURNED_AWAY.labels(reason).inc(len(group))
             raise LedgerUnavailableError
@@ -137,6 +139,8 @@ class PostingEngine:
             try:
                 await self._post_batch(batch)
             finally:
+                # Where posting was broken off, by cancellation or a fault, nobody is left without an answer.
+                _fail(batch, LedgerUnavailableError())
                 self._queue.done(batch)
                 self._stirred.set()
 
@@ -188,18 +192,25 @@ class PostingEngine:
                 _fail(batch, incident)
                 return
             metrics.POSTING_BATCHES_SPLIT.inc()
-            for waiting in batch:
-                await self._post_batch([waiting])
+            await self._post_one_by_one(batch)
         except LedgerUnavailableError as unavailable:
             _fail(batch, unavailable)
-        except BaseException:
-            _fail(batch, LedgerUnavailableError())
-            raise
         else:
             for waiting, answer in zip(batch, outcomes, strict=True):
                 _count(waiting.group, answer)
                 if not waiting.answer.done():
                     waiting.answer.set_result(answer)
+
+    async def _post_one_by_one(self, batch: list[Waiting]) -> None:
+        for waiting in batch:
+            await self._post_batch([waiting])
+            answered = waiting.answer
+            if not answered.cancelled() and isinstance(
+                answered.exception(), LedgerUnavailableError
+            ):
+                # The others would wait as long for nothing, one after the other.
+                _fail(batch, LedgerUnavailableError())
+                return
 
     async def _post_with_retries(self, groups: Sequence[PostingGroup]) -> list[Outcomes]:
         loop = asyncio.get_running_loop()

@@ -135,8 +135,8 @@ class AmountOverflow(Refusal):
 
 
 class LedgerUnavailableError(Exception):
-    """No place or no connection in time; the request may or may not be sent again, its key decides."""
+    """No place or no connection in time; whether it was booked or not, the same request may be sent again."""
 
 
 class LedgerIncidentError(Exception):
-    """The database refused what the decision had allowed: a fault of ours, never the caller's."""
+    """What should have been booked or refused failed, most likely at a constraint: a fault of ours, never the caller's."""

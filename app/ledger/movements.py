@@ -155,8 +155,8 @@ def transfer(
 
 
 def refuse_deposit(command: DepositCommand) -> Refusal | None:
-    """Judge what a deposit says of itself, its accounts aside."""
-    return (
+    """Judge what a deposit says of itself, all but the clearing account."""
+    refusal = (
         refuse_key(command.key)
         or refuse_amount(command.amount)
         or refuse_text(command.external_reference, EXTERNAL_REFERENCE_LIMIT, ("externalReference",))
@@ -164,6 +164,9 @@ def refuse_deposit(command: DepositCommand) -> Refusal | None:
         or refuse_text(command.description, DESCRIPTION_LIMIT, ("description",))
         or refuse_metadata(command.metadata)
     )
+    if refusal is None and command.account_id is None:
+        return AccountNotFound(("accountId",))
+    return refusal
 
 
 def deposit(command: DepositCommand, caller: str, transaction_id: UUID) -> PostingRequest | Refusal:

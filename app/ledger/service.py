@@ -15,6 +15,7 @@ from uuid import UUID
 from app.database import Database, DatabaseUnavailableError
 from app.ledger import movements, reading
 from app.ledger.accounts import (
+    CLEARING_PREFIX,
     OpenAccountCommand,
     insert_account_in_tx,
     insert_account_key_in_tx,
@@ -341,7 +342,7 @@ class Ledger:
         known = self._clearing_ids.get(currency)
         if known is not None:
             return known
-        code = f"system:bank_clearing:{currency}"
+        code = f"{CLEARING_PREFIX}{currency}"
         command = OpenAccountCommand(
             key="",
             currency=currency,

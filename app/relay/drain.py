@@ -63,7 +63,7 @@ class Relay:
     def __init__(
         self, database: Database, link: BroadcastLink, pace: RelayPace = DEFAULT_PACE
     ) -> None:
-        """Take a pool of two connections that was opened with `probes_only`, and the process's link."""
+        """Take a pool of three connections that was opened with `probes_only`, and the process's link."""
         self._database = database
         self._pace = pace
         self._announcer = Announcer(link)

@@ -14,12 +14,24 @@ do $$
 begin
   if not exists (select from pg_roles where rolname = 'saldo_runtime') then
     create role saldo_runtime nologin;
-    -- So that one login can own the schema and still work with the rights of the server.
-    execute format('grant saldo_runtime to %I', current_user);
   end if;
 exception
   -- Another database of the same cluster was being migrated at the same moment.
   when duplicate_object or unique_violation then null;
+end
+$$
+"""
+
+# So that one login can own the schema and still work with the rights of the server, where it may grant them at all: a
+# role that somebody else has made is somebody else's to grant.
+MEMBERSHIP = """
+do $$
+begin
+  if not pg_has_role(current_user, 'saldo_runtime', 'member') then
+    execute format('grant saldo_runtime to %I', current_user);
+  end if;
+exception
+  when insufficient_privilege then null;
 end
 $$
 """
@@ -193,6 +205,25 @@ begin
       using errcode = 'check_violation', constraint = 'transaction_is_closed';
   end if;
 
+  -- Each entry goes on from the one before it, in this statement or from earlier.
+  select e.account_id into culprit
+  from (
+    select
+      n.account_id, n.sequence, n.amount, n.balance_after,
+      lag(n.sequence) over along as sequence_before, lag(n.balance_after) over along as balance_before
+    from new_entries n window along as (partition by n.account_id order by n.sequence)
+  ) e
+  left join entry p
+    on e.sequence_before is null and p.account_id = e.account_id and p.sequence = e.sequence - 1
+  where
+    e.sequence <> coalesce(e.sequence_before, p.sequence, 0) + 1
+    or e.balance_after <> coalesce(e.balance_before, p.balance_after, 0) + e.amount
+  limit 1;
+  if found then
+    raise exception 'the entries of account % are not a chain', culprit
+      using errcode = 'check_violation', constraint = 'entry_follows_its_predecessor';
+  end if;
+
   -- An account's row follows its entries, so that the check against overdrafts on the row covers them.
   for culprit, same_currency in
     select last.account_id, a.currency = last.currency
@@ -228,11 +259,12 @@ declare
 begin
   select a.id into culprit
   from new_accounts a
-  where (a.sequence <> 0 or a.balance <> 0) and not exists (
-    select from entry e where e.account_id = a.id and e.sequence = a.sequence and e.balance_after = a.balance
-  ) limit 1;
+  left join lateral (
+    select e.sequence, e.balance_after from entry e where e.account_id = a.id order by e.sequence desc limit 1
+  ) last on true
+  where a.sequence <> coalesce(last.sequence, 0) or a.balance <> coalesce(last.balance_after, 0) limit 1;
   if found then
-    raise exception 'account % does not stand at an entry of its own', culprit
+    raise exception 'account % does not stand at its last entry', culprit
       using errcode = 'check_violation', constraint = 'account_stands_at_last_entry';
   end if;
   return null;
@@ -301,7 +333,7 @@ RIGHTS = (
 
 def upgrade() -> None:
     for statement in (
-        ROLE,
+        *(ROLE, MEMBERSHIP),
         *(ACCOUNT, ACCOUNT_CHILD, ACCOUNT_BY_OWNER),
         *(JOURNAL, JOURNAL_REVERSAL),
         *(ENTRY, ENTRY_OF_TRANSACTION),

@@ -186,9 +186,15 @@ async def test_a_wrong_opening_is_refused_and_leaves_its_key_free(
 async def test_codes_of_the_platform_are_for_the_operator(books: RunningLedger) -> None:
     before = await contents(books.url)
 
-    assert await books.ledger.open_account(ALICE, command(code="system:mine")) == Refused(
-        InvalidInput(("code",), "must not begin with system:")
-    )
+    for caller, asked in (
+        (ALICE, command(code="system:mine")),
+        (OPERATOR, command(code="system:hers", owner="alice")),
+        (OPERATOR, command(code="system:bank_clearing:BRL", owner=None)),
+    ):
+        answer = await books.ledger.open_account(caller, asked)
+        assert isinstance(answer, Refused)
+        assert isinstance(answer.refusal, InvalidInput)
+        assert answer.refusal.path == ("code",)
     assert await contents(books.url) == before
     await opened(books, OPERATOR, command(code="system:fees", owner=None))
 

@@ -270,6 +270,34 @@ async def test_no_balance_moves_without_its_entry(raw: Raw, role: str) -> None:
 
 
 @both_roles
+async def test_an_entry_goes_on_from_the_one_before_it(raw: Raw, role: str) -> None:
+    """Zero sum and rows that follow, and still money from nothing: only the chain shows it."""
+    from_nothing = WRITE.replace("a.balance + m.amount", "a.balance + m.amount + 1000")
+    skipping = WRITE.replace("a.sequence + 1", "a.sequence + 2")
+    for query in (from_nothing, skipping):
+        await raw.refused(
+            role, "entry_follows_its_predecessor", query, new_id(), [raw.a.id, raw.b.id], [-1, 1]
+        )
+
+
+@both_roles
+async def test_a_row_is_not_put_back_to_an_older_entry(raw: Raw, role: str) -> None:
+    async with connect(raw.database.superuser_url) as connection:
+        older = await connection.fetchrow(
+            "select sequence, balance_after from entry where account_id = $1 order by sequence limit 1",
+            raw.a.id,
+        )
+    assert older is not None
+    await raw.refused(
+        role,
+        "account_stands_at_last_entry",
+        "update account set sequence = $2, balance = $3 where id = $1",
+        raw.a.id,
+        *older.values(),
+    )
+
+
+@both_roles
 async def test_nor_is_an_account_that_debits_raise(raw: Raw, role: str) -> None:
     async with connect(raw.database.owner_url) as connection:
         asset = new_id()

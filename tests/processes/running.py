@@ -116,6 +116,12 @@ class RunningServer:
         """Ask it to stop while the test's own event loop goes on, and return its exit status."""
         return await asyncio.to_thread(self.stop)
 
+    def farewell(self) -> str:
+        """Read what it said on standard output from its stop signal on, once it has ended."""
+        assert self.process.stdout is not None
+        _, found, said = self.process.stdout.read().partition("Stopping")
+        return found + said
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait(ANSWER_SECONDS)

@@ -40,10 +40,18 @@ def test_every_command_explains_itself(tmp_path: Path, command: tuple[str, ...])
             "memory:// reaches one",
         ),
         (("serve", "--host", "256.1.1.1"), {}, "There is no address 256.1.1.1"),
-        (("migrate",), {"SALDO_DATABASE_URL": "postgresql://127.0.0.1:1/x"}, "can't be used"),
+        (("serve", "--host", "203.0.113.9"), {}, "another one in SALDO_HOST, or with --host."),
+        (
+            ("migrate",),
+            {"SALDO_DATABASE_URL": "postgresql://127.0.0.1:1/x"},
+            "The database can't be used: nothing accepts connections at its address.",
+        ),
         (("serve",), {"SALDO_DATABASE_URL": "postgresql://a:hush@127.0.0.1:1/x"}, "can't be used"),
         (("relay",), {"SALDO_DATABASE_URL": "postgresql://127.0.0.1:1/x"}, "can't be used"),
         (("token", "--sub", "", "--scope", "WALLET"), {}, "--sub must have"),
+        (("demo", "--url", "127.0.0.1:8000"), {}, "--url must be an address"),
+        (("demo", "--url", "http://[::1"), {}, "--url must be an address"),
+        (("demo", "--secret", "short"), {}, "SALDO_JWT_SECRET: must have at least 32 bytes"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(
@@ -57,6 +65,24 @@ def test_what_cannot_be_done_is_said_in_one_line(
     assert line.startswith("saldo: ")
     assert reason in line
     assert "hush" not in line
+
+
+def test_each_of_several_mistakes_has_a_line_of_its_own(tmp_path: Path) -> None:
+    refused = run_saldo(tmp_path, "serve", SALDO_FOO="1", SALDO_PORT="http")
+
+    assert refused.returncode == 1
+    assert refused.stderr.splitlines() == [
+        "saldo: SALDO_FOO: there is no such setting; docs/operations.md lists those there are.",
+        "saldo: SALDO_PORT: must be a whole number",
+    ]
+
+
+def test_the_release_can_be_asked_for(tmp_path: Path) -> None:
+    asked = run_saldo(tmp_path, "--version")
+
+    assert asked.returncode == 0
+    assert asked.stdout.startswith("saldo ")
+    assert len(asked.stdout.splitlines()) == 1
 
 
 @pytest.mark.parametrize(

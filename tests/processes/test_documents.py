@@ -61,8 +61,12 @@ def test_the_example_of_the_readme_works_when_pasted(data_dir: Path) -> None:
     with RunningServer(data_dir) as server:
         pasted = subprocess.run(
             [sys.executable, "-"],
-            input=example.replace("http://127.0.0.1:8000", server.url),
-            env=environment(data_dir, TOKEN=server.token("alice", Scope.WALLET, Scope.OPERATE)),
+            input=example,
+            env=environment(
+                data_dir,
+                SALDO_PORT=server.url.rpartition(":")[2],
+                TOKEN=server.token("alice", Scope.WALLET, Scope.OPERATE),
+            ),
             capture_output=True,
             check=False,
             text=True,

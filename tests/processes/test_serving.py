@@ -29,6 +29,7 @@ def test_a_server_starts_serves_and_stops_in_order(data_dir: Path, number: signa
 
         assert server.stop(number) == 0
 
+        assert server.farewell() == f"Stopping…\nStopped. The ledger stays in {data_dir}.\n"
         assert "Traceback" not in server.log
     assert find_running(data_dir) is None
 

@@ -61,6 +61,7 @@ def test_workers_stop_with_their_parent(data_dir: Path, number: signal.Signals) 
 
         assert server.stop(number) == 0
 
+        assert server.farewell() == f"Stopping…\nStopped. The ledger stays in {data_dir}.\n"
         assert all(is_gone(worker) for worker in workers)
     assert find_running(data_dir) is None
 

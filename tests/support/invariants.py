@@ -43,6 +43,20 @@ _FINDINGS: Final[Mapping[str, str]] = {
           on told.transaction_id = j.id
         group by j.id having count(told.transaction_id) <> 1
     """,
+    "the events of an account are out of order": """
+        select account_id, sequence from (
+          select
+            reached.account_id, reached.sequence,
+            lag(reached.sequence) over (partition by reached.account_id order by told.queue, told.place) as before
+          from (
+            select 1 as queue, position as place, account_ids, sequences from event
+            union all
+            select 2, id, account_ids, sequences from outbox
+          ) as told,
+          unnest(told.account_ids, told.sequences) as reached (account_id, sequence)
+        ) as numbered
+        where before >= sequence
+    """,
     "an event tells of no transaction": """
         select transaction_id from (select transaction_id from outbox union all select transaction_id from event) as told
         where transaction_id not in (select id from journal)
