@@ -11,6 +11,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from app.cli.errors import CommandError
+from app.cli.http_protocol import BoundedHttpProtocol
 
 _BACKLOG: Final = 2_048
 _FRAME_BYTES_MAX: Final = 65_536
@@ -99,7 +100,7 @@ class HttpServer(uvicorn.Server):
             uvicorn.Config(
                 app,
                 lifespan="on",
-                http="httptools",
+                http=BoundedHttpProtocol,
                 ws="websockets-sansio",
                 ws_max_size=_FRAME_BYTES_MAX,
                 ws_ping_interval=_PING_SECONDS,

@@ -132,13 +132,15 @@ def _refuse_currency(currency: str) -> Refusal | None:
 def _refuse_name(name: str | None, limit: int, field: str) -> Refusal | None:
     if name is None:
         return None
-    if not name or not name.isprintable():
-        return InvalidInput((field,), f"must be 1 to {limit} printable characters")
+    if not name or not name.isprintable() or name != name.strip():
+        return InvalidInput(
+            (field,), f"must be 1 to {limit} printable characters, none of them a space at an end"
+        )
     return refuse_text(name, limit, (field,))
 
 
 def _refuse_reserved(command: OpenAccountCommand, caller: Caller) -> Refusal | None:
-    code = command.code
+    code = None if command.code is None else command.code.casefold()
     if code is None or not code.startswith(RESERVED_PREFIX):
         return None
     if code.startswith(CLEARING_PREFIX):

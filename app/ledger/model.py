@@ -186,7 +186,7 @@ class Caller:
 
     def may_see(self, transaction: Transaction) -> bool:
         """Tell whether this caller made the transaction or may read one of its accounts."""
-        if Scope.AUDIT in self.scopes or transaction.caller == self.subject:
+        if Scope.AUDIT in self.scopes or (self.scopes and transaction.caller == self.subject):
             return True
         return Scope.WALLET in self.scopes and any(
             leg.account_owner == self.subject for leg in transaction.legs

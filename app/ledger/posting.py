@@ -156,8 +156,6 @@ class _Book:
         for leg in request.legs:
             balance, sequence = after.get(leg.account_id) or self.standing(leg.account_id)
             balance += leg.amount.minor_units
-            if not fits_int64(balance):
-                return Refused(AmountOverflow(leg.amount_path))
             after[leg.account_id] = balance, sequence + 1
             entries.append(
                 Entry(
@@ -169,10 +167,14 @@ class _Book:
                     posted_at=self.posted_at,
                 )
             )
+        # Who can't pay learns nothing of who would receive: that a balance would overflow tells how large it is.
         for leg in request.legs:
             refusal = self.refuse_overdraft(leg, after[leg.account_id][0])
             if refusal is not None:
                 return Refused(refusal)
+        for leg, entry in zip(request.legs, entries, strict=True):
+            if not fits_int64(entry.balance_after):
+                return Refused(AmountOverflow(leg.amount_path))
         self.moved.update(after)
         posted = Posted(self.transaction(request), tuple(entries))
         booking = Booking(request, posted)

@@ -228,7 +228,11 @@ class Ledger:
         }
 
     async def transaction_by_key(self, caller: Caller, key: str) -> Transaction | None:
-        """Read what became of the caller's own key; None where it stands for no transaction."""
+        """Read what became of the caller's own key; None where it stands for no transaction; needs any scope.
+
+        Raises MissingScopeError.
+        """
+        caller.require(*Scope)
         async with self._database.read_only() as connection:
             known = await reading.known_key(connection, caller.subject, key)
             if known is None or known.transaction_id is None:

@@ -48,6 +48,9 @@ COST_LIMIT: Final = 50_000
 # costs a fifth of a second. It is meant to be set here, once for the process.
 overlapping_fields_can_be_merged.MAX_COMPLEXITY_BUDGET = 20_000
 
+_INTROSPECTION_COST: Final = 10_000
+"""Of `__schema` and `__type`, which may ask for the whole schema."""
+
 _OVERFLOW: Final = 1 << 40
 _PAGE_SIZES: Final = frozenset({"first", "last"})
 
@@ -126,6 +129,8 @@ class _Measure:
     fragments: Mapping[str, FragmentDefinitionNode]
     variables: Mapping[str, Any]
     measured: dict[str, Size] = field(default_factory=dict[str, Size])
+    searched: set[str] = field(default_factory=set[str])
+    """Fragments in which no alias was found below an introspection field."""
     looked_at_variables: bool = False
 
     def defaults(self, operation: OperationDefinitionNode) -> dict[str, object]:
@@ -161,10 +166,43 @@ class _Measure:
             )
         return self.measured[name]
 
-    def field(self, node: FieldNode, parent: GraphQLNamedType) -> Size:
-        # What tells of the schema itself is deep by nature, and its cost is bounded by the schema.
-        if node.name.value.startswith("__"):
+    def introspection(self, node: FieldNode) -> Size:
+        """Measure a field that tells of the schema itself.
+
+        It is deep by nature. Its cost is bounded by the schema, and the validation bounds how often lists lie in lists,
+        for as long as no field of it is asked for several times: so none of them may be aliased.
+        """
+        if node.selection_set is None:
             return Size(aliases=int(node.alias is not None))
+        if self.aliased(node.selection_set):
+            return Size(aliases=_OVERFLOW)
+        return Size(aliases=int(node.alias is not None), cost=_INTROSPECTION_COST)
+
+    def aliased(self, selection_set: SelectionSetNode) -> bool:
+        """Tell whether any field below has an alias; each fragment is looked at once."""
+        for selection in selection_set.selections:
+            match selection:
+                case FieldNode():
+                    if selection.alias is not None:
+                        return True
+                    below = selection.selection_set
+                case FragmentSpreadNode():
+                    name = selection.name.value
+                    if name in self.searched:
+                        continue
+                    self.searched.add(name)
+                    below = self.fragments[name].selection_set
+                case InlineFragmentNode():
+                    below = selection.selection_set
+                case _:
+                    below = None
+            if below is not None and self.aliased(below):
+                return True
+        return False
+
+    def field(self, node: FieldNode, parent: GraphQLNamedType) -> Size:
+        if node.name.value.startswith("__"):
+            return self.introspection(node)
         if not isinstance(parent, GraphQLObjectType | GraphQLInterfaceType):
             return Size()
         definition = parent.fields[node.name.value]

@@ -126,6 +126,8 @@ class _Socket:
             if message["type"] == "websocket.disconnect":
                 raise SocketClosedError
             await self._handle(message.get("text"))
+            # Frames that arrived together are read without waiting; the rest of the process has its turn between them.
+            await asyncio.sleep(0)
 
     async def _handle(self, text: str | None) -> None:
         match read_message(text):

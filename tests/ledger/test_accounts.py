@@ -330,12 +330,18 @@ async def test_who_may_read_an_account_and_see_a_transaction(
         for wallet in (a, b, unseen):
             entry = await books.ledger.entry(caller, wallet.id, 1)
             assert (entry is not None) == (wallet.id in readable)
-        # Whoever made a transaction sees it, also where the token no longer reads the account.
-        visible = audits or subject == "alice" or (owns and subject == "bob")
+        # Whoever made a transaction sees it, also where the token no longer reads the account; a token without any scope
+        # allows nothing.
+        made = subject == "alice" and bool(scopes)
+        visible = audits or made or (owns and subject == "bob")
         seen = await books.ledger.transactions(caller, [sent.id, UUID(int=1)])
         assert seen == ({sent.id: sent} if visible else {})
-        by_key = await books.ledger.transaction_by_key(caller, "k")
-        assert by_key == (sent if subject == "alice" else None)
+        if scopes:
+            by_key = await books.ledger.transaction_by_key(caller, "k")
+            assert by_key == (sent if made else None)
+        else:
+            with pytest.raises(MissingScopeError):
+                await books.ledger.transaction_by_key(caller, "k")
 
 
 def test_nobody_owns_an_account_of_the_platform() -> None:

@@ -121,7 +121,7 @@ async def test_a_transaction_that_is_right_can_be_written(
         await connection.execute(
             """
             insert into outbox (transaction_id, account_ids, sequences)
-            select id, array[cast($1 as uuid)], array[cast(1 as bigint)] from journal where type = 'raw'
+            select id, array[cast($1 as uuid)], array[cast(3 as bigint)] from journal where type = 'raw'
             """,
             raw.a.id,
         )

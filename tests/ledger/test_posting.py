@@ -267,11 +267,11 @@ def test_refusals_come_in_a_fixed_order() -> None:
     del wrong["currency"]
     assert only_refusal(state(locked(A, **wrong), receiver), one) == AccountFrozen(("from",))
     del wrong["status"]
-    assert only_refusal(state(locked(A, **wrong), receiver), one) == AmountOverflow(
-        ("amount", "minorUnits")
-    )
-    assert only_refusal(state(locked(A, **wrong), locked(B)), one) == InsufficientFunds(
+    assert only_refusal(state(locked(A, **wrong), receiver), one) == InsufficientFunds(
         ("amount", "minorUnits"), A, "BRL", available=0, required=INT64_MAX
+    )
+    assert only_refusal(state(locked(A, INT64_MAX), receiver), one) == AmountOverflow(
+        ("amount", "minorUnits")
     )
 
 
@@ -523,3 +523,12 @@ def test_a_fact_happened_when_its_caller_says_or_else_when_it_was_posted() -> No
         (earlier, NOW),
         (NOW, NOW),
     ]
+
+
+def test_who_cannot_pay_learns_nothing_of_what_the_receiver_has() -> None:
+    """The same refusal whether the amount would overflow the receiver's balance or not: else it could be searched for."""
+    for received in (0, 7_312_945):
+        one = move(A, B, INT64_MAX - 7_312_945 + 1)
+        assert only_refusal(state(locked(A), locked(B, received)), one) == InsufficientFunds(
+            ("amount", "minorUnits"), A, "BRL", available=0, required=INT64_MAX - 7_312_945 + 1
+        )

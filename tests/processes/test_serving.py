@@ -80,3 +80,25 @@ async def test_each_request_has_a_name(data_dir: Path) -> None:
     assert len(made.headers["x-request-id"]) == 32
     assert given.headers["x-request-id"] == "from-the-proxy"
     assert len(forged.headers["x-request-id"]) == 32
+
+
+def test_the_head_of_a_request_is_bounded(data_dir: Path) -> None:
+    """A stranger's endless headers, in many pieces or in one, cost the server no memory; others are served meanwhile."""
+    with RunningServer(data_dir) as server:
+        address = httpx.URL(server.url)
+        for endless in (b"a: b\r\n" * 1_000, b"c" * 8_192):
+            with socket.create_connection((address.host, address.port or 80)) as stranger:
+                stranger.settimeout(20)
+                stranger.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\nlong: ")
+                sent = 0
+                try:
+                    while sent < 10_000_000:
+                        stranger.sendall(endless)
+                        sent += len(endless)
+                except OSError:
+                    pass
+                assert sent < 10_000_000
+            with httpx.Client(base_url=server.url, trust_env=False) as client:
+                assert client.get("/healthz").text == "alive\n"
+                assert client.get("/healthz").text == "alive\n"
+        assert "Traceback" not in server.log

@@ -185,3 +185,27 @@ def test_a_document_is_prepared_once() -> None:
     first = schema.prepare("{ viewer { subject } }")
     assert schema.prepare("{ viewer { subject } }") is first
     assert schema.prepare.cache_info().hits == 1
+
+
+ALIASED_INTROSPECTION = (
+    "{ __schema { a: types { name } b: types { name } } }",
+    "{ __schema { types { ...T } } } fragment T on __Type { fields { x: name y: name } }",
+    '{ __type(name: "Account") { ... on __Type { a: name } } }',
+    "{ " + " ".join(f"a{n}: __schema {{ types {{ name }} }}" for n in range(6)) + " }",
+)
+
+
+@pytest.mark.parametrize("text", ALIASED_INTROSPECTION)
+async def test_introspection_is_not_multiplied_by_aliases(server: ApiServer, text: str) -> None:
+    """Nobody needs a token to ask for the schema, so asking for it many times over must cost nothing."""
+    refused = refusal(text)
+    assert refused is not None
+    assert refused.code == "QUERY_TOO_COMPLEX"
+    response = await server.post(text)
+    assert response.json()["errors"][0]["extensions"] == {"code": "QUERY_TOO_COMPLEX"}
+    assert "data" not in response.json()
+
+
+def test_introspection_as_tools_ask_for_it_is_answered() -> None:
+    assert refusal('{ __schema { types { name } } __type(name: "Account") { name } }') is None
+    assert refusal("{ a: __typename b: __typename }") is None

@@ -51,7 +51,7 @@ class Model:
         known = self.keys.get((request["caller"], request["key"]))
         if known is not None:
             return self.compare(request, *known)
-        for where_it_may_fail in (self.missing, self.unfit, self.overflowing, self.overdrawn):
+        for where_it_may_fail in (self.missing, self.unfit, self.overdrawn, self.overflowing):
             refusal = where_it_may_fail(request["legs"])
             if refusal is not None:
                 return ("refused", *refusal)
