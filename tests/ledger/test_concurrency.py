@@ -36,7 +36,7 @@ def outcomes(answers: list[list[list[Answer]]]) -> Counter[str]:
 # ---------------------------------------------------------------- the two tests of the seed documents
 
 
-async def test_a_wallet_is_never_overdrawn_by_two_processes(
+async def test_l01_a_wallet_is_never_overdrawn_by_two_processes(
     books: RunningLedger, audited: TestDatabase, two_servers: Servers
 ) -> None:
     """Exactly as many transfers succeed as there is money for.
@@ -128,7 +128,7 @@ async def test_one_key_used_for_two_requests_at_once_books_one_of_them(
 # ---------------------------------------------------------------- spending
 
 
-async def test_of_many_spends_exactly_those_that_fit_succeed(
+async def test_l01_of_many_spends_exactly_those_that_fit_succeed(
     books: RunningLedger, two_servers: Servers
 ) -> None:
     a, b = await books.wallet("alice", 100), await books.wallet("bob")
@@ -141,7 +141,9 @@ async def test_of_many_spends_exactly_those_that_fit_succeed(
     assert await books.available(a) == 40
 
 
-async def test_transfers_and_atomic_batches_spend_the_same_money_once(books: RunningLedger) -> None:
+async def test_l01_transfers_and_atomic_batches_spend_the_same_money_once(
+    books: RunningLedger,
+) -> None:
     a, b = await books.wallet("alice", 100), await books.wallet("bob")
 
     def commands(*amounts: int) -> list[TransferCommand]:
@@ -165,7 +167,9 @@ async def test_transfers_and_atomic_batches_spend_the_same_money_once(books: Run
 
 
 @pytest.mark.timeout(120)
-async def test_the_first_money_of_a_new_account_is_spent_at_most_once(books: RunningLedger) -> None:
+async def test_l01_the_first_money_of_a_new_account_is_spent_at_most_once(
+    books: RunningLedger,
+) -> None:
     target = await books.wallet("bob")
     for _ in range(50):
         fresh = await books.wallet("alice")
@@ -186,7 +190,7 @@ async def test_the_first_money_of_a_new_account_is_spent_at_most_once(books: Run
 # ---------------------------------------------------------------- deadlocks
 
 
-async def test_opposite_transfers_never_deadlock(
+async def test_l02_opposite_transfers_never_deadlock(
     books: RunningLedger, audited: TestDatabase, two_servers: Servers
 ) -> None:
     """Both directions at once, from two processes, without a deadlock and without an error.

@@ -262,7 +262,7 @@ async def test_postings_with_their_checks_read_no_table_from_end_to_end(crowd: C
 
 
 @pytest.mark.timeout(120)
-async def test_the_cost_of_a_transaction_grows_with_its_legs_and_not_with_their_square(
+async def test_p12_the_cost_of_a_transaction_grows_with_its_legs_and_not_with_their_square(
     crowd: Crowd,
 ) -> None:
     blocks: dict[int, float] = {}

@@ -137,7 +137,7 @@ async def test_a_transaction_that_is_right_can_be_written(
 
 
 @both_roles
-async def test_a_transaction_sums_to_zero_in_each_currency(raw: Raw, role: str) -> None:
+async def test_p12_a_transaction_sums_to_zero_in_each_currency(raw: Raw, role: str) -> None:
     wrong: list[tuple[list[UUID], list[int]]] = [
         ([raw.a.id], [-1]),
         ([raw.a.id], [1]),
@@ -151,7 +151,7 @@ async def test_a_transaction_sums_to_zero_in_each_currency(raw: Raw, role: str) 
 
 
 @both_roles
-async def test_deferring_constraints_defers_no_check(raw: Raw, role: str) -> None:
+async def test_p12_deferring_constraints_defers_no_check(raw: Raw, role: str) -> None:
     before = await contents(raw.database.superuser_url)
     async with connect(raw.url(role)) as connection:
         await connection.execute("begin")

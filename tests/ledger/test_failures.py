@@ -187,7 +187,7 @@ async def server(directory: Path) -> AsyncGenerator[RunningPostgres]:
 
 
 @pytest.mark.timeout(120)
-async def test_a_server_that_stops_and_starts_again(own_server_directory: Path) -> None:
+async def test_l08_a_server_that_stops_and_starts_again(own_server_directory: Path) -> None:
     """First in order, with a request while it is away; then at once, under load, as in a crash."""
     limits = EngineLimits(deadline_ms=200, retry_seconds=0.2)
     async with server(own_server_directory) as running:

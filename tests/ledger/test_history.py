@@ -243,7 +243,7 @@ async def test_a_feed_goes_on_after_any_sequence(history: History) -> None:
 # ---------------------------------------------------------------- balances at an instant
 
 
-async def test_a_balance_at_an_instant_is_that_after_the_last_entry_until_then(
+async def test_l16_a_balance_at_an_instant_is_that_after_the_last_entry_until_then(
     history: History,
 ) -> None:
     ledger, wallet = history.books.ledger, history.wallet
@@ -274,7 +274,7 @@ async def test_an_account_without_entries_had_nothing_at_any_time(books: Running
     assert await books.ledger.balances_at([], now) == {}
 
 
-async def test_entries_of_one_batch_keep_their_order_though_they_share_their_instant(
+async def test_l16_entries_of_one_batch_keep_their_order_though_they_share_their_instant(
     audited: TestDatabase,
 ) -> None:
     async with running_ledger(
@@ -307,7 +307,7 @@ async def test_entries_of_one_batch_keep_their_order_though_they_share_their_ins
         assert (await at([a.id, b.id], just_before)) == {a.id: 50_000, b.id: 0}
 
 
-async def test_an_earlier_effective_time_shifts_no_balance(books: RunningLedger) -> None:
+async def test_l16_an_earlier_effective_time_shifts_no_balance(books: RunningLedger) -> None:
     """Balances are those that were posted; when a fact happened is told beside and orders nothing."""
     wallet = await books.wallet("alice", 100)
     (first,) = await books.ledger.entries_after(wallet.account, 0, 1)

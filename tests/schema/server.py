@@ -201,6 +201,7 @@ async def running_server(
     engine_limits: EngineLimits = PATIENT,
     pool_size: int = 5,
     pool_timeout_ms: int = 5_000,
+    broadcast_url: str | None = "memory://",
 ) -> AsyncGenerator[ApiServer]:
     """Run a server on a database until the block is left."""
     limits = limits or Limits(poll_seconds=0.5)
@@ -208,7 +209,7 @@ async def running_server(
     reads = open_pool(pool_size=pool_size, application_name="test read")
     postings = DriverConnections(url)
     relaying = open_pool(pool_size=3)
-    link = BroadcastLink(partial(open_broadcast, "memory://", url))
+    link = BroadcastLink(partial(open_broadcast, broadcast_url, url))
     hub, relay = Hub(relaying, link), Relay(relaying, link)
     engine = PostingEngine(postings, engine_limits, committed=relay.wake)
     ledger = Ledger(reads, engine, new_id)

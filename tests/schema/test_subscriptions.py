@@ -1,14 +1,23 @@
 """Live feeds: every entry once and in order, the newest balance, and no gap between a page and a feed."""
 
 import asyncio
+import random
 from typing import Any
 
 import pytest
 
 from app.ledger.posting import Posted
 from app.schema.cursors import entry_cursor
-from tests.schema.server import ApiServer, Socket, account_id, until, until_subscribers
+from tests.schema.server import (
+    ApiServer,
+    Socket,
+    account_id,
+    running_server,
+    until,
+    until_subscribers,
+)
 from tests.support.ledger import Wallet, posted
+from tests.support.postgres import TestDatabase, connect
 
 ENTRY_POSTED = """
 subscription ($id: ID!, $after: String) {
@@ -136,6 +145,45 @@ async def test_a_feed_that_was_cut_goes_on_from_its_cursor(
     async with server.socket() as socket:
         await socket.subscribe(ENTRY_POSTED, id=account_id(alice), after=event["cursor"])
         assert numbers(await entries(socket, 1)) == [2]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_feed_that_is_cut_at_random_under_load_misses_and_repeats_nothing(
+    database_url: TestDatabase, seed: int
+) -> None:
+    """Sockets are cut off, and the hub's connection to the database with them, while entries come in."""
+    chance = random.Random(seed)
+    total = 300
+    async with (
+        running_server(database_url.runtime_url, broadcast_url=None) as server,
+        connect(database_url.superuser_url) as superuser,
+        asyncio.TaskGroup() as tasks,
+    ):
+        wallet = await server.books.wallet("alice")
+
+        async def pay() -> None:
+            for _ in range(total):
+                posted(await server.books.deposit(wallet.account, 1))
+
+        tasks.create_task(pay())
+        seen: list[int] = []
+        deafened: list[object] = []
+        cursor = ""
+        while len(seen) < total:
+            async with server.socket() as socket:
+                await socket.subscribe(ENTRY_POSTED, id=account_id(wallet), after=cursor)
+                for _ in range(min(chance.randint(1, 40), total - len(seen))):
+                    (event,) = await entries(socket, 1)
+                    seen += numbers([event])
+                    cursor = event["cursor"]
+                if chance.random() < 0.5:
+                    deafened += await superuser.fetch(
+                        "select pg_terminate_backend(pid) from pg_stat_activity"
+                        " where datname = current_database() and application_name = 'saldo listen'"
+                    )
+                socket.connection.transport.abort()
+    assert seen == list(range(1, total + 1))
+    assert deafened
 
 
 async def test_balances_come_at_once_and_after_each_change(
