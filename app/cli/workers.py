@@ -58,6 +58,8 @@ class Workers:
         self._serving: set[int] = set()
         self._processes: dict[int, Process] = {}
         self._started = False
+        self._failed_to_start = False
+        """Whether a worker ended by itself before all of them had served."""
         self._stopping = asyncio.Event()
         self._clean = True
 
@@ -74,7 +76,7 @@ class Workers:
             killer = tasks.create_task(self._kill_the_late())
             await asyncio.wait(keepers)
             killer.cancel()
-        if not self._started and not self._clean:
+        if self._failed_to_start:
             raise CommandError("A server process didn't start; its message stands above.")
         return self._clean
 
@@ -84,10 +86,12 @@ class Workers:
         while not self._stopping.is_set():
             status, served = await self._run_once(number)
             if self._stopping.is_set():
-                self._clean = self._clean and status == 0
+                # A worker that had not got as far as handling the signal is ended by it, and has nothing to put in order.
+                in_order = status == 0 or (status == -signal.SIGTERM and not served)
+                self._clean = self._clean and in_order
                 return
             if not self._started:
-                self._clean = False
+                self._failed_to_start = True
                 self._stop()
                 return
             log.error("a worker ended and is replaced", worker=number, status=status)
