@@ -22,6 +22,7 @@ from app.background import Background
 from app.database import Database
 from app.driver import DriverConnections
 from app.ledger.engine import EngineLimits, PostingEngine
+from app.ledger.reader import Reader
 from app.ledger.service import Ledger
 from app.relay.broadcast import open_broadcast
 from app.relay.doorbell import Doorbell
@@ -125,6 +126,7 @@ def create_application(settings: Settings, *, siblings: Siblings | None = None) 
     )
     services = Services(
         ledger=Ledger(pools.reading, engine, uuid7),
+        reader=Reader(pools.reading),
         hub=hub,
         tokens=tokens_of(settings),
         limits=_limits_of(settings),

@@ -28,8 +28,10 @@ from app.embedded import OWNER, SUPERUSER, EmbeddedPostgres, RunningPostgres
 from app.ledger.engine import EngineLimits, PostingEngine
 from app.ledger.model import Caller, Scope
 from app.ledger.money import Money
-from app.ledger.movements import PostingRequest, TransferCommand, transfer
+from app.ledger.movements.transfers import TransferCommand, transfer
 from app.ledger.posting import Posted
+from app.ledger.reader import Reader
+from app.ledger.requests import PostingRequest
 from app.ledger.service import Ledger
 from app.migrate import upgrade
 from app.relay.broadcast import open_broadcast
@@ -81,7 +83,7 @@ async def _measure_all(server: RunningPostgres) -> dict[str, Cost]:
     engine = PostingEngine(posting, limits)
     ledger = Ledger(reading, engine, uuid7)
     hub = Hub(reading, BroadcastLink(lambda: open_broadcast("memory://", server.url())))
-    services = Services(ledger, hub, Tokens("x" * 32), Limits())
+    services = Services(ledger, Reader(reading), hub, Tokens("x" * 32), Limits())
     schema = build_schema()
     claims = Claims(CALLER, datetime.now(UTC) + timedelta(hours=1))
 

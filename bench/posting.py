@@ -35,8 +35,9 @@ from app.embedded import (
 )
 from app.ledger.engine import EngineLimits, PostingEngine
 from app.ledger.money import Money
-from app.ledger.movements import PostingRequest, TransferCommand, transfer
+from app.ledger.movements.transfers import TransferCommand, transfer
 from app.ledger.posting import Posted
+from app.ledger.requests import PostingRequest
 from app.migrate import upgrade
 from bench.machine import describe_machine
 

@@ -12,8 +12,8 @@ from app.ledger.errors import InvalidInput, Refusal
 from app.ledger.idempotency import Fingerprint, fingerprint
 from app.ledger.model import Account, AccountKind, BalanceTracking, Caller, Json, Scope
 from app.ledger.money import EXPONENTS
-from app.ledger.movements import CURRENCY_RULE, refuse_key, refuse_metadata, refuse_text
 from app.ledger.rows import account_of, encode_json
+from app.ledger.rules import CURRENCY_RULE, refuse_key, refuse_metadata, refuse_text
 
 _SQL: Final = load_statements(Path(__file__).parent / "sql" / "accounts.sql")
 

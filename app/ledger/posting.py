@@ -25,7 +25,7 @@ from app.ledger.errors import (
 from app.ledger.idempotency import KnownKey, conflict_with
 from app.ledger.model import Account, AccountPurpose, AccountStatus, Entry, Leg, Transaction
 from app.ledger.money import fits_int64
-from app.ledger.movements import PostingRequest, RequestedLeg
+from app.ledger.requests import PostingRequest, RequestedLeg
 
 PostingGroup: TypeAlias = tuple[PostingRequest, ...]
 """Requests that are booked together or not at all."""

@@ -1,19 +1,17 @@
-"""The ledger as its callers see it: commands that move money, and reads that show nobody what isn't theirs.
+"""The ledger as its callers see it: the commands that open accounts and move money.
 
-Every method takes the caller first and judges rights itself, so that no way of calling it can forget to. Methods that
-take an `Account` instead were handed one that the caller may read.
+Every method takes the caller first and judges rights itself, so that no way of calling it can forget to.
 """
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Final, TypeAlias
 from uuid import UUID
 
 from app.database import Database, DatabaseUnavailableError
-from app.ledger import movements, reading
+from app.ledger import reading
 from app.ledger.accounts import (
     CLEARING_PREFIX,
     OpenAccountCommand,
@@ -26,10 +24,11 @@ from app.ledger.accounts import (
 from app.ledger.engine import PostingEngine
 from app.ledger.errors import CodeTaken, InvalidInput, LedgerUnavailableError, Refusal
 from app.ledger.idempotency import KnownKey, conflict_with
-from app.ledger.model import Account, AccountKind, Balance, Caller, Entry, Scope, Transaction
-from app.ledger.movements import DepositCommand, PostingRequest, TransferCommand
-from app.ledger.pages import AccountFilter, EntryFilter, Page, PageRequest
+from app.ledger.model import Account, AccountKind, Caller, Entry, Scope, Transaction
+from app.ledger.movements.deposits import DepositCommand, deposit, refuse_deposit
+from app.ledger.movements.transfers import TransferCommand, transfer
 from app.ledger.posting import NotAttempted, Outcome, Posted, Refused, Replay
+from app.ledger.requests import PostingRequest
 from app.ledger.waiting import Outcomes
 
 BATCH_LIMIT: Final = 1_000
@@ -53,7 +52,7 @@ class Opened:
 
 
 class Ledger:
-    """The one object through which everything above reads and writes the ledger."""
+    """The one object through which everything above changes the ledger; `Reader` is the one for reading."""
 
     def __init__(
         self, database: Database, engine: PostingEngine, new_id: Callable[[], UUID]
@@ -63,8 +62,6 @@ class Ledger:
         self._engine = engine
         self._new_id = new_id
         self._clearing_ids: dict[str, UUID] = {}
-
-    # ------------------------------------------------------------ commands
 
     async def open_account(self, caller: Caller, command: OpenAccountCommand) -> Opened | Refused:
         """Open an account; WALLET opens ordinary wallets of the caller's own, OPERATE any.
@@ -88,7 +85,7 @@ class Ledger:
         Raises MissingScopeError, LedgerUnavailableError and LedgerIncidentError.
         """
         caller.require(Scope.WALLET)
-        return await self._post(caller, movements.transfer(command, caller.subject, self._new_id()))
+        return await self._post(caller, transfer(command, caller.subject, self._new_id()))
 
     async def transfer_batch(
         self, caller: Caller, commands: Sequence[TransferCommand], *, atomic: bool
@@ -103,9 +100,7 @@ class Ledger:
             return Refused(
                 InvalidInput(("transfers",), f"must have at most {BATCH_LIMIT} transfers")
             )
-        requests = [
-            movements.transfer(command, caller.subject, self._new_id()) for command in commands
-        ]
+        requests = [transfer(command, caller.subject, self._new_id()) for command in commands]
         if not atomic:
             return await self._post_each(caller, requests)
         refused = next(
@@ -133,126 +128,12 @@ class Ledger:
         caller.require(Scope.OPERATE)
         if default_clearing:
             # A clearing account is opened on first use, and a deposit that can't be booked is no use.
-            refusal = movements.refuse_deposit(command)
+            refusal = refuse_deposit(command)
             if refusal is not None:
                 return Refused(refusal)
             clearing_id = await self._clearing_account_id(command.amount.currency)
             command = replace(command, clearing_account_id=clearing_id)
-        return await self._post(caller, movements.deposit(command, caller.subject, self._new_id()))
-
-    # ------------------------------------------------------------ reads
-
-    async def accounts(self, caller: Caller, ids: Sequence[UUID]) -> Mapping[UUID, Account]:
-        """Read those of the accounts that the caller may read."""
-        async with self._database.read_only() as connection:
-            found = await reading.accounts_by_id(connection, ids)
-        return {
-            account_id: account for account_id, account in found.items() if caller.may_read(account)
-        }
-
-    async def account_by_code(self, caller: Caller, code: str) -> Account | None:
-        """Read the account with this code, if the caller may read it."""
-        async with self._database.read_only() as connection:
-            account = await reading.account_by_code(connection, code)
-        return account if account is not None and caller.may_read(account) else None
-
-    async def payee(self, code: str) -> Account | None:
-        """Find whom one is about to pay: any account that has a code and an owner."""
-        async with self._database.read_only() as connection:
-            account = await reading.account_by_code(connection, code)
-        return account if account is not None and account.owner is not None else None
-
-    async def own_accounts(
-        self, caller: Caller, wanted: AccountFilter, page: PageRequest[UUID]
-    ) -> Page[Account]:
-        """Read a page of the caller's accounts, oldest first; empty for who may not read any."""
-        if not caller.scopes.intersection({Scope.WALLET, Scope.AUDIT}):
-            return Page((), has_next=False, has_previous=False)
-        async with self._database.read_only() as connection:
-            return await reading.accounts_of_owner(connection, caller.subject, wanted, page)
-
-    async def count_own_accounts(self, caller: Caller, wanted: AccountFilter) -> int | None:
-        """Count the caller's accounts; None where that would read more than reading.COUNT_BOUND rows."""
-        if not caller.scopes.intersection({Scope.WALLET, Scope.AUDIT}):
-            return 0
-        async with self._database.read_only() as connection:
-            return await reading.count_accounts_of_owner(connection, caller.subject, wanted)
-
-    async def balances(self, ids: Sequence[UUID]) -> Mapping[UUID, Balance]:
-        """Read what accounts that the caller may read have now, all at one instant."""
-        async with self._database.read_only() as connection:
-            return await reading.balances(connection, ids)
-
-    async def balances_at(self, ids: Sequence[UUID], at: datetime) -> Mapping[UUID, int]:
-        """Read what accounts that the caller may read had posted at an instant; signed, credit positive."""
-        async with self._database.read_only() as connection:
-            return await reading.balances_at(connection, ids, at)
-
-    async def entry_page(
-        self, account: Account, wanted: EntryFilter, page: PageRequest[int], *, newest_first: bool
-    ) -> Page[Entry]:
-        """Read a page of the account's history; the keys are sequences."""
-        async with self._database.read_only() as connection:
-            return await reading.entry_page(
-                connection, account, wanted, page, newest_first=newest_first
-            )
-
-    async def count_entries(self, account: Account, wanted: EntryFilter) -> int | None:
-        """Count the account's entries; None where that would read more than reading.COUNT_BOUND rows."""
-        async with self._database.read_only() as connection:
-            return await reading.count_entries(connection, account, wanted)
-
-    async def entries_after(self, account: Account, sequence: int, limit: int) -> Sequence[Entry]:
-        """Read the entries that follow the sequence, in order, at most `limit`."""
-        page = await self.entry_page(
-            account, EntryFilter(), PageRequest(limit, after=sequence), newest_first=False
-        )
-        return page.items
-
-    async def entry(self, caller: Caller, account_id: UUID, sequence: int) -> Entry | None:
-        """Read one entry, if the caller may read its account."""
-        account = (await self.accounts(caller, [account_id])).get(account_id)
-        if account is None:
-            return None
-        entries = await self.entries_after(account, sequence - 1, 1)
-        return entries[0] if entries and entries[0].sequence == sequence else None
-
-    async def transactions(self, caller: Caller, ids: Sequence[UUID]) -> Mapping[UUID, Transaction]:
-        """Read those of the transactions that the caller may see."""
-        async with self._database.read_only() as connection:
-            found = await reading.transactions_by_id(connection, ids)
-        return {
-            transaction_id: transaction
-            for transaction_id, transaction in found.items()
-            if caller.may_see(transaction)
-        }
-
-    async def transaction_by_key(self, caller: Caller, key: str) -> Transaction | None:
-        """Read what became of the caller's own key; None where it stands for no transaction; needs any scope.
-
-        Raises MissingScopeError.
-        """
-        caller.require(*Scope)
-        async with self._database.read_only() as connection:
-            known = await reading.known_key(connection, caller.subject, key)
-            if known is None or known.transaction_id is None:
-                return None
-            found = await reading.transactions_by_id(connection, [known.transaction_id])
-        return found[known.transaction_id]
-
-    async def transaction_ids_of_entries(
-        self, sequences: Mapping[UUID, int]
-    ) -> Mapping[UUID, UUID]:
-        """Read which transaction wrote the entry with this sequence, for each account."""
-        async with self._database.read_only() as connection:
-            return await reading.transaction_ids_of_entries(connection, sequences)
-
-    async def reversals(self, ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
-        """Read which transactions reverse or refund each of these, oldest first."""
-        async with self._database.read_only() as connection:
-            return await reading.reversals(connection, ids)
-
-    # ------------------------------------------------------------ how
+        return await self._post(caller, deposit(command, caller.subject, self._new_id()))
 
     async def _post(self, caller: Caller, request: PostingRequest | Refusal) -> PostingAnswer:
         if isinstance(request, Refusal):

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import strawberry
 
 from app.ledger.model import Caller
+from app.ledger.reader import Reader
 from app.ledger.service import Ledger
 from app.relay.hub import Hub
 from app.schema.errors import unauthenticated
@@ -40,6 +41,7 @@ class Services:
     """What the schema works with, put together once for each process."""
 
     ledger: Ledger
+    reader: Reader
     hub: Hub
     tokens: Tokens
     limits: Limits
@@ -59,7 +61,7 @@ class Context:
 
     def __post_init__(self) -> None:
         caller = Caller("", frozenset()) if self.claims is None else self.claims.caller
-        self.reads = Reads(self.services.ledger, caller)
+        self.reads = Reads(self.services.reader, caller)
 
     @property
     def caller(self) -> Caller:

@@ -5,7 +5,7 @@ from typing import Annotated, Final
 
 import strawberry
 
-from app.ledger.movements import KEY_PATTERN, storable
+from app.ledger.rules import KEY_PATTERN, storable
 from app.schema.context import Context, Info
 from app.schema.described import object_type
 from app.schema.errors import bad_request
@@ -74,7 +74,7 @@ class Query:
         """Read an account by its code."""
         caller = info.context.caller
         _require_storable(code)
-        account = await info.context.reads.once(lambda ledger: ledger.account_by_code(caller, code))
+        account = await info.context.reads.once(lambda reader: reader.account_by_code(caller, code))
         return None if account is None else Account.of(account)
 
     @strawberry.field(
@@ -84,7 +84,7 @@ class Query:
         """Find whom one is about to pay."""
         _ = info.context.caller
         _require_storable(code)
-        account = await info.context.reads.once(lambda ledger: ledger.payee(code))
+        account = await info.context.reads.once(lambda reader: reader.payee(code))
         return None if account is None else AccountSummary.of_account(account)
 
     @strawberry.field(
@@ -118,7 +118,7 @@ class Query:
         if not KEY_PATTERN.fullmatch(idempotency_key):
             raise bad_request("An idempotency key is 1 to 128 printable ASCII characters.")
         transaction = await info.context.reads.once(
-            lambda ledger: ledger.transaction_by_key(caller, idempotency_key)
+            lambda reader: reader.transaction_by_key(caller, idempotency_key)
         )
         return None if transaction is None else Transaction.of(transaction)
 

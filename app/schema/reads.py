@@ -17,7 +17,7 @@ from strawberry.dataloader import DataLoader
 
 from app.ledger import model
 from app.ledger.model import Caller
-from app.ledger.service import Ledger
+from app.ledger.reader import Reader
 
 Answer = TypeVar("Answer")
 
@@ -25,9 +25,9 @@ Answer = TypeVar("Answer")
 class Reads:
     """What fields read from the ledger in one operation of one caller."""
 
-    def __init__(self, ledger: Ledger, caller: Caller) -> None:
+    def __init__(self, reader: Reader, caller: Caller) -> None:
         """Read nothing yet."""
-        self._ledger = ledger
+        self._reader = reader
         self._caller = caller
         self._turn = asyncio.Lock()
         self.accounts: DataLoader[UUID, model.Account | None] = DataLoader(
@@ -47,43 +47,43 @@ class Reads:
             self._reversals, cache=False
         )
 
-    async def once(self, read: Callable[[Ledger], Awaitable[Answer]]) -> Answer:
+    async def once(self, read: Callable[[Reader], Awaitable[Answer]]) -> Answer:
         """Read something by itself, when no other read of this operation is under way."""
         async with self._turn:
-            return await read(self._ledger)
+            return await read(self._reader)
 
     async def _accounts(self, keys: list[UUID]) -> Sequence[model.Account | None]:
-        found = await self.once(lambda ledger: ledger.accounts(self._caller, _distinct(keys)))
+        found = await self.once(lambda reader: reader.accounts(self._caller, _distinct(keys)))
         return [found.get(key) for key in keys]
 
     async def _transactions(self, keys: list[UUID]) -> Sequence[model.Transaction | None]:
-        found = await self.once(lambda ledger: ledger.transactions(self._caller, _distinct(keys)))
+        found = await self.once(lambda reader: reader.transactions(self._caller, _distinct(keys)))
         return [found.get(key) for key in keys]
 
     async def _entries(self, keys: list[tuple[UUID, int]]) -> Sequence[model.Entry | None]:
         found: dict[tuple[UUID, int], model.Entry | None] = dict.fromkeys(keys)
         for account_id, sequence in found:
             found[account_id, sequence] = await self.once(
-                lambda ledger, account_id=account_id, sequence=sequence: ledger.entry(
+                lambda reader, account_id=account_id, sequence=sequence: reader.entry(
                     self._caller, account_id, sequence
                 )
             )
         return [found[key] for key in keys]
 
     async def _balances(self, keys: list[UUID]) -> Sequence[model.Balance]:
-        found = await self.once(lambda ledger: ledger.balances(_distinct(keys)))
+        found = await self.once(lambda reader: reader.balances(_distinct(keys)))
         return [found[key] for key in keys]
 
     async def _balances_at(self, keys: list[tuple[UUID, datetime]]) -> Sequence[int]:
         found: dict[tuple[UUID, datetime], int] = {}
         for at in dict.fromkeys(at for _, at in keys):
             ids = _distinct([account_id for account_id, asked_at in keys if asked_at == at])
-            read = await self.once(lambda ledger, ids=ids, at=at: ledger.balances_at(ids, at))
+            read = await self.once(lambda reader, ids=ids, at=at: reader.balances_at(ids, at))
             found.update({(account_id, at): posted for account_id, posted in read.items()})
         return [found[key] for key in keys]
 
     async def _reversals(self, keys: list[UUID]) -> Sequence[tuple[UUID, ...]]:
-        found = await self.once(lambda ledger: ledger.reversals(_distinct(keys)))
+        found = await self.once(lambda reader: reader.reversals(_distinct(keys)))
         return [found.get(key, ()) for key in keys]
 
 

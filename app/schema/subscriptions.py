@@ -95,7 +95,7 @@ async def _entries_posted(
     services, shown = context.services, Account.of(account)
 
     async def read_after(_account_id: UUID, sequence: int, limit: int) -> Sequence[model.Entry]:
-        return await services.ledger.entries_after(account, sequence, limit)
+        return await services.reader.entries_after(account, sequence, limit)
 
     feed = follow_entries(
         services.hub,
@@ -118,7 +118,7 @@ async def _balance_changes(
     services = context.services
 
     async def read_now(account_ids: Collection[UUID]) -> Mapping[UUID, model.Balance]:
-        return await services.ledger.balances(list(account_ids))
+        return await services.reader.balances(list(account_ids))
 
     feed = follow_balances(
         services.hub, read_now, list(accounts), poll_seconds=services.limits.poll_seconds
@@ -142,7 +142,7 @@ async def _balance_changes(
 async def _last_transaction(context: Context, balance: model.Balance) -> Transaction | None:
     """Read what has brought the account where it stands."""
     wanted = {balance.account_id: balance.sequence}
-    found = await context.reads.once(lambda ledger: ledger.transaction_ids_of_entries(wanted))
+    found = await context.reads.once(lambda reader: reader.transaction_ids_of_entries(wanted))
     transaction_id = found.get(balance.account_id)
     if transaction_id is None:
         return None

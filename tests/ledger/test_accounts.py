@@ -28,7 +28,8 @@ from app.ledger.model import (
     Scope,
 )
 from app.ledger.money import Money
-from app.ledger.movements import DepositCommand, TransferCommand
+from app.ledger.movements.deposits import DepositCommand
+from app.ledger.movements.transfers import TransferCommand
 from app.ledger.pages import AccountFilter, PageRequest
 from app.ledger.posting import Refused
 from app.ledger.service import Opened
@@ -78,8 +79,8 @@ async def test_a_wallet_starts_empty_and_is_what_was_asked_for(books: RunningLed
     assert (account.kind, account.status) == (AccountKind.LIABILITY, AccountStatus.ACTIVE)
     assert account.metadata == {"tier": 1, "tags": ["a", None]}
     assert account.normal_balance is Direction.CREDIT
-    assert (await books.ledger.accounts(ALICE, [account.id]))[account.id] == account
-    assert await books.ledger.account_by_code(ALICE, "alice:main") == account
+    assert (await books.reader.accounts(ALICE, [account.id]))[account.id] == account
+    assert await books.reader.account_by_code(ALICE, "alice:main") == account
     balance = await books.balance(account)
     assert (balance.available, balance.held, balance.sequence) == (0, 0, 0)
 
@@ -259,7 +260,7 @@ async def test_the_smallest_unit_of_each_currency_is_kept(books: RunningLedger) 
     ]:
         wallet = await books.wallet("alice", minor_units, currency)
         assert Money(await books.available(wallet), currency).decimal == written
-        (entry,) = await books.ledger.entries_after(wallet.account, 0, 1)
+        (entry,) = await books.reader.entries_after(wallet.account, 0, 1)
         assert Money(entry.amount, entry.account.currency).decimal == written
 
 
@@ -281,7 +282,7 @@ async def test_a_refused_deposit_leaves_no_row_of_any_kind(
 
 async def test_the_clearing_account_grows_when_money_comes_in(books: RunningLedger) -> None:
     wallet = await books.wallet("alice", 700)
-    clearing = await books.ledger.account_by_code(OPERATOR, "system:bank_clearing:VND")
+    clearing = await books.reader.account_by_code(OPERATOR, "system:bank_clearing:VND")
 
     assert clearing is not None
     assert (clearing.kind, clearing.allow_negative, clearing.owner) == (
@@ -315,7 +316,7 @@ async def test_who_may_read_an_account_and_see_a_transaction(
     a, b = await books.wallet("alice", 10), await books.wallet("bob")
     unseen = await books.wallet("dave", 5)
     sent = posted(await books.transfer(a, b, 1, key="k")).transaction
-    clearing = await books.ledger.account_by_code(OPERATOR, "system:bank_clearing:VND")
+    clearing = await books.reader.account_by_code(OPERATOR, "system:bank_clearing:VND")
     assert clearing is not None
     ids = [a.id, b.id, unseen.id, clearing.id, UUID(int=1)]
     audits, owns = Scope.AUDIT in scopes, Scope.WALLET in scopes
@@ -323,25 +324,25 @@ async def test_who_may_read_an_account_and_see_a_transaction(
     for subject, mine in (("alice", [a]), ("bob", [b]), ("eve", [])):
         caller = scoped(subject, scopes)
         readable = set(ids[:4]) if audits else {w.id for w in mine} if owns else set[UUID]()
-        assert set(await books.ledger.accounts(caller, ids)) == readable
-        assert await books.ledger.account_by_code(caller, "system:bank_clearing:VND") == (
+        assert set(await books.reader.accounts(caller, ids)) == readable
+        assert await books.reader.account_by_code(caller, "system:bank_clearing:VND") == (
             clearing if audits else None
         )
         for wallet in (a, b, unseen):
-            entry = await books.ledger.entry(caller, wallet.id, 1)
+            entry = await books.reader.entry(caller, wallet.id, 1)
             assert (entry is not None) == (wallet.id in readable)
         # Whoever made a transaction sees it, also where the token no longer reads the account; a token without any scope
         # allows nothing.
         made = subject == "alice" and bool(scopes)
         visible = audits or made or (owns and subject == "bob")
-        seen = await books.ledger.transactions(caller, [sent.id, UUID(int=1)])
+        seen = await books.reader.transactions(caller, [sent.id, UUID(int=1)])
         assert seen == ({sent.id: sent} if visible else {})
         if scopes:
-            by_key = await books.ledger.transaction_by_key(caller, "k")
+            by_key = await books.reader.transaction_by_key(caller, "k")
             assert by_key == (sent if made else None)
         else:
             with pytest.raises(MissingScopeError):
-                await books.ledger.transaction_by_key(caller, "k")
+                await books.reader.transaction_by_key(caller, "k")
 
 
 def test_nobody_owns_an_account_of_the_platform() -> None:
@@ -370,9 +371,9 @@ async def test_a_payee_is_anybody_with_a_code_and_an_owner(books: RunningLedger)
     shop = await books.open(owner="bob", code="shop")
     await books.open(owner=None, code="system:fees")
 
-    assert await books.ledger.payee("shop") == shop
-    assert await books.ledger.payee("system:fees") is None
-    assert await books.ledger.payee("nobody") is None
+    assert await books.reader.payee("shop") == shop
+    assert await books.reader.payee("system:fees") is None
+    assert await books.reader.payee("nobody") is None
 
 
 # ---------------------------------------------------------------- one's own accounts
@@ -404,14 +405,14 @@ async def test_ones_own_accounts_are_paged_in_the_order_of_their_opening(
         ),
     ]
     for wanted, expected in filters:
-        count = await books.ledger.count_own_accounts(ALICE, wanted)
+        count = await books.reader.count_own_accounts(ALICE, wanted)
         assert count == len(expected)
         for limit in (1, 3, 20):
             for backward in (False, True):
                 met: list[Account] = []
                 request: PageRequest[UUID] = PageRequest(limit, backward=backward)
                 while True:
-                    page = await books.ledger.own_accounts(ALICE, wanted, request)
+                    page = await books.reader.own_accounts(ALICE, wanted, request)
                     met = [*page.items, *met] if backward else [*met, *page.items]
                     assert len(page.items) <= limit
                     if not (page.has_previous if backward else page.has_next):
@@ -423,11 +424,11 @@ async def test_ones_own_accounts_are_paged_in_the_order_of_their_opening(
                     )
                 assert met == expected
     assert (
-        await books.ledger.own_accounts(
+        await books.reader.own_accounts(
             Caller("alice", frozenset()), AccountFilter(), PageRequest(5)
         )
     ).items == ()
     monkeypatch.setattr(reading, "COUNT_BOUND", len(made))
-    assert await books.ledger.count_own_accounts(ALICE, AccountFilter(currency="BRL")) == 5
+    assert await books.reader.count_own_accounts(ALICE, AccountFilter(currency="BRL")) == 5
     monkeypatch.setattr(reading, "COUNT_BOUND", len(made) - 1)
-    assert await books.ledger.count_own_accounts(ALICE, AccountFilter(currency="BRL")) is None
+    assert await books.reader.count_own_accounts(ALICE, AccountFilter(currency="BRL")) is None

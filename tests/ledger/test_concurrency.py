@@ -10,7 +10,7 @@ from itertools import chain
 import pytest
 
 from app.ledger.errors import IdempotencyConflict, InsufficientFunds
-from app.ledger.movements import TransferCommand
+from app.ledger.movements.transfers import TransferCommand
 from app.ledger.pages import EntryFilter, PageRequest
 from app.ledger.posting import Posted, Refused
 from tests.support.ledger import (
@@ -228,7 +228,7 @@ async def test_a_balance_read_after_an_answer_is_never_older(books: RunningLedge
     for number in range(1, 501):
         answer = posted(await books.transfer(a, b, 1))
         balance = await books.balance(a)
-        page = await books.ledger.entry_page(
+        page = await books.reader.entry_page(
             a.account, EntryFilter(), PageRequest(1), newest_first=True
         )
         (newest,) = page.items

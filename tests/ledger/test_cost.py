@@ -20,9 +20,9 @@ from app.embedded import RunningPostgres
 from app.ledger.engine import EngineLimits
 from app.ledger.idempotency import fingerprint
 from app.ledger.model import Account, Direction
-from app.ledger.movements import PostingRequest, RequestedLeg
 from app.ledger.pages import AccountFilter, EntryFilter, PageRequest
 from app.ledger.posting import Posted
+from app.ledger.requests import PostingRequest, RequestedLeg
 from tests.support.invariants import assert_books_are_right
 from tests.support.ledger import (
     OPERATOR,
@@ -144,13 +144,13 @@ async def test_the_posting_path_probes_indexes_and_reads_no_table(crowd: Crowd, 
 async def test_the_reads_probe_indexes_and_read_no_table(crowd: Crowd) -> None:
     """Each statement as the server really runs it, by the server's own counters."""
     wallet, caller = crowd.ids[5_000], wallet_user("crowd")
-    (account,) = (await crowd.books.ledger.accounts(caller, [wallet])).values()
-    (entry,) = await crowd.books.ledger.entries_after(account, 0, 1)
+    (account,) = (await crowd.books.reader.accounts(caller, [wallet])).values()
+    (entry,) = await crowd.books.reader.entries_after(account, 0, 1)
     before = await reads(crowd.database)
     pages: list[PageRequest[int]] = [PageRequest(20), PageRequest(20, backward=True)]
 
     async with running_ledger(crowd.database.runtime_url) as books:
-        ask = books.ledger
+        ask = books.reader
         await ask.accounts(caller, [wallet])
         await ask.account_by_code(caller, "nothing")
         await ask.own_accounts(caller, AccountFilter(), PageRequest(20))
@@ -180,11 +180,11 @@ async def test_a_page_that_is_filtered_stops_when_it_is_full(
     crowd: Crowd, narrower: dict[str, Any], *, newest_first: bool
 ) -> None:
     """Every entry passes the filter, so that a page of twenty needs to look at twenty-one and not at ten thousand."""
-    first, *_ = await crowd.books.ledger.entries_after(crowd.bank, 0, 1)
+    first, *_ = await crowd.books.reader.entries_after(crowd.bank, 0, 1)
     wanted = replace(EntryFilter(posted_from=first.posted_at, smallest=1, largest=99), **narrower)
     before = await reads(crowd.database)
     async with running_ledger(crowd.database.runtime_url) as books:
-        page = await books.ledger.entry_page(
+        page = await books.reader.entry_page(
             crowd.bank, wanted, PageRequest(20), newest_first=newest_first
         )
     after = await reads(crowd.database)
@@ -294,7 +294,7 @@ async def test_a_batch_takes_as_many_round_trips_whatever_its_size(crowd: Crowd,
 
 async def test_a_list_is_counted_up_to_the_bound_and_no_further(crowd: Crowd) -> None:
     """The real bound: the bank has ten thousand entries and the crowd as many accounts."""
-    ask = crowd.books.ledger
+    ask = crowd.books.reader
     total = (await ask.balances([crowd.bank.id]))[crowd.bank.id].sequence
     assert total == CROWD
     assert await ask.count_entries(crowd.bank, EntryFilter(smallest=1)) == CROWD

@@ -18,8 +18,9 @@ from app.embedded import DATABASE, OWNER, EmbeddedPostgres, RunningPostgres
 from app.ledger.engine import EngineLimits
 from app.ledger.errors import LedgerIncidentError, LedgerUnavailableError
 from app.ledger.model import Transaction
-from app.ledger.movements import PostingRequest, TransferCommand, transfer
+from app.ledger.movements.transfers import TransferCommand, transfer
 from app.ledger.posting import Posted
+from app.ledger.requests import PostingRequest
 from app.migrate import upgrade
 from tests.support.invariants import assert_books_are_right
 from tests.support.ledger import (
@@ -65,7 +66,7 @@ async def until_somebody_waits(database: TestDatabase) -> None:
 
 
 async def key_of(books: RunningLedger, wallet: Wallet, key: str) -> Transaction | None:
-    return await books.ledger.transaction_by_key(wallet.owner, key)
+    return await books.reader.transaction_by_key(wallet.owner, key)
 
 
 # ---------------------------------------------------------------- the wire

@@ -41,7 +41,7 @@ async def history(postgres: RunningPostgres, template_database: str) -> AsyncGen
     async with running_ledger(database.runtime_url) as books:
         wallet, other = await books.wallet("alice", 500), await books.wallet("bob", 500)
         entries = [
-            *(await books.ledger.entries_after(wallet.account, 0, 10)),
+            *(await books.reader.entries_after(wallet.account, 0, 10)),
         ]
         types = ["deposit"]
         chance = random.Random(7)
@@ -55,11 +55,11 @@ async def history(postgres: RunningPostgres, template_database: str) -> AsyncGen
                 case _:
                     await books.deposit(wallet.account, chance.randint(1, 12))
                     answer = None
-            (newest,) = await books.ledger.entries_after(wallet.account, len(entries), 10)
+            (newest,) = await books.reader.entries_after(wallet.account, len(entries), 10)
             assert answer is None or answer.entries == (newest,)
             entries.append(newest)
             transaction_id = newest.transaction_id
-            found = await books.ledger.transactions(wallet.owner, [transaction_id])
+            found = await books.reader.transactions(wallet.owner, [transaction_id])
             types.append(found[transaction_id].type)
         yield History(books, wallet, entries, types)
     await assert_books_are_right(database.superuser_url)
@@ -168,7 +168,7 @@ async def test_a_page_is_the_same_part_of_the_list_in_every_direction_and_order(
         ]
     ] + [PageRequest(5, 20, 10), PageRequest(5, 10, 20), PageRequest(3, 10, 20, backward=True)]
     for request in requests:
-        page = await history.books.ledger.entry_page(
+        page = await history.books.reader.entry_page(
             history.wallet.account, wanted, request, newest_first=newest_first
         )
         assert page == expected_page(matching, request, newest_first=newest_first), request
@@ -183,7 +183,7 @@ async def test_walking_from_page_to_page_meets_every_entry_once(
     met: list[Entry] = []
     request: PageRequest[int] = PageRequest(limit, backward=backward)
     while True:
-        page = await history.books.ledger.entry_page(
+        page = await history.books.reader.entry_page(
             history.wallet.account, EntryFilter(), request, newest_first=newest_first
         )
         met = [*page.items, *met] if backward else [*met, *page.items]
@@ -202,14 +202,14 @@ async def test_a_count_is_that_of_the_list(history: History, name: str) -> None:
     wanted, matches = FILTERS[name](history)
     expected = sum(matches(index) for index in range(len(history.entries)))
 
-    assert await history.books.ledger.count_entries(history.wallet.account, wanted) == expected
+    assert await history.books.reader.count_entries(history.wallet.account, wanted) == expected
 
 
 async def test_a_long_list_is_counted_only_where_nothing_has_to_be_read(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     total = len(history.entries)
-    account, ledger = history.wallet.account, history.books.ledger
+    account, ledger = history.wallet.account, history.books.reader
     debits = EntryFilter(direction=Direction.DEBIT)
 
     monkeypatch.setattr(reading, "COUNT_BOUND", total)
@@ -220,7 +220,7 @@ async def test_a_long_list_is_counted_only_where_nothing_has_to_be_read(
 
 
 async def test_one_entry_is_found_by_its_sequence(history: History) -> None:
-    ledger, wallet, total = history.books.ledger, history.wallet, len(history.entries)
+    ledger, wallet, total = history.books.reader, history.wallet, len(history.entries)
 
     for sequence in (1, 12, total):
         entry = await ledger.entry(wallet.owner, wallet.id, sequence)
@@ -270,8 +270,8 @@ async def test_an_account_without_entries_had_nothing_at_any_time(books: Running
     wallet = await books.wallet("alice")
     now = datetime(2026, 1, 1, tzinfo=UTC)
 
-    assert await books.ledger.balances_at([wallet.id], now) == {wallet.id: 0}
-    assert await books.ledger.balances_at([], now) == {}
+    assert await books.reader.balances_at([wallet.id], now) == {wallet.id: 0}
+    assert await books.reader.balances_at([], now) == {}
 
 
 async def test_l16_entries_of_one_batch_keep_their_order_though_they_share_their_instant(
@@ -289,7 +289,7 @@ async def test_l16_entries_of_one_batch_keep_their_order_though_they_share_their
             met: list[Entry] = []
             request: PageRequest[int] = PageRequest(17)
             while True:
-                page = await books.ledger.entry_page(
+                page = await books.reader.entry_page(
                     a.account, EntryFilter(), request, newest_first=newest_first
                 )
                 met.extend(page.items)
@@ -301,7 +301,7 @@ async def test_l16_entries_of_one_batch_keep_their_order_though_they_share_their
             assert chain[1:] == entries
             for before, after in pairwise(chain):
                 assert after.balance_after == before.balance_after + after.amount
-        at = books.ledger.balances_at
+        at = books.reader.balances_at
         assert (await at([a.id], instant))[a.id] == entries[-1].balance_after
         just_before = instant - timedelta(microseconds=1)
         assert (await at([a.id, b.id], just_before)) == {a.id: 50_000, b.id: 0}
@@ -310,17 +310,17 @@ async def test_l16_entries_of_one_batch_keep_their_order_though_they_share_their
 async def test_l16_an_earlier_effective_time_shifts_no_balance(books: RunningLedger) -> None:
     """Balances are those that were posted; when a fact happened is told beside and orders nothing."""
     wallet = await books.wallet("alice", 100)
-    (first,) = await books.ledger.entries_after(wallet.account, 0, 1)
+    (first,) = await books.reader.entries_after(wallet.account, 0, 1)
     long_ago = datetime(2001, 1, 1, tzinfo=UTC)
     answer = await books.deposit(wallet.account, 5, effective_at=long_ago)
 
     assert answer.transaction.effective_at == long_ago
     assert answer.transaction.posted_at > first.posted_at
-    at = books.ledger.balances_at
+    at = books.reader.balances_at
     assert (await at([wallet.id], long_ago + DAY))[wallet.id] == 0
     assert (await at([wallet.id], first.posted_at))[wallet.id] == 100
     assert (await at([wallet.id], answer.transaction.posted_at))[wallet.id] == 105
-    history = await books.ledger.entries_after(wallet.account, 0, 10)
+    history = await books.reader.entries_after(wallet.account, 0, 10)
     assert [entry.balance_after for entry in history] == [100, 105]
 
 
@@ -342,18 +342,18 @@ async def test_posting_times_never_go_back_though_the_clock_has(
     answers = [posted(await books.transfer(a, b, 1)) for _ in range(3)]
 
     assert {answer.transaction.posted_at for answer in answers} == {future}
-    assert (await books.ledger.balances_at([a.id], future))[a.id] == 97
+    assert (await books.reader.balances_at([a.id], future))[a.id] == 97
     tick = timedelta(microseconds=1)
-    assert (await books.ledger.balances_at([a.id], future - tick))[a.id] == 0
+    assert (await books.reader.balances_at([a.id], future - tick))[a.id] == 0
 
 
 async def test_balances_are_exact_beyond_what_a_float_can_hold(books: RunningLedger) -> None:
     wallet = await books.wallet("alice", 2**53 + 1)
 
     assert await books.available(wallet) == 9_007_199_254_740_993
-    (entry,) = await books.ledger.entries_after(wallet.account, 0, 1)
+    (entry,) = await books.reader.entries_after(wallet.account, 0, 1)
     assert (entry.amount, entry.balance_after) == (2**53 + 1, 2**53 + 1)
-    assert (await books.ledger.balances_at([wallet.id], entry.posted_at))[wallet.id] == 2**53 + 1
+    assert (await books.reader.balances_at([wallet.id], entry.posted_at))[wallet.id] == 2**53 + 1
     before = await contents(books.url)
     assert posted(await books.transfer(wallet, await books.wallet("bob"), 1, key="k"))
     assert await books.available(wallet) == 2**53

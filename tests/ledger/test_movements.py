@@ -18,16 +18,14 @@ from app.ledger.errors import (
     SameAccount,
 )
 from app.ledger.money import INT64_MAX, Money
-from app.ledger.movements import (
+from app.ledger.movements.deposits import DepositCommand, deposit
+from app.ledger.movements.transfers import TransferCommand, transfer
+from app.ledger.requests import PostingRequest
+from app.ledger.rules import (
     DESCRIPTION_LIMIT,
     EXTERNAL_REFERENCE_LIMIT,
     METADATA_DEPTH_LIMIT,
     METADATA_LIMIT_BYTES,
-    DepositCommand,
-    PostingRequest,
-    TransferCommand,
-    deposit,
-    transfer,
 )
 
 SENDER, RECEIVER, TRANSACTION = UUID(int=1), UUID(int=2), UUID(int=9)

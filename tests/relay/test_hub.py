@@ -1,6 +1,5 @@
 """The hub hears of everything that happens, whatever gets lost on the way."""
 
-import asyncio
 from collections.abc import Mapping
 from functools import partial
 from uuid import UUID

@@ -20,6 +20,7 @@ from app.database import Database
 from app.driver import DriverConnections
 from app.ledger.engine import EngineLimits, PostingEngine
 from app.ledger.model import Account, Scope
+from app.ledger.reader import Reader
 from app.ledger.service import Ledger
 from app.relay.broadcast import open_broadcast
 from app.relay.drain import Relay
@@ -214,7 +215,7 @@ async def running_server(
     engine = PostingEngine(postings, engine_limits, committed=relay.wake)
     ledger = Ledger(reads, engine, new_id)
     tokens = Tokens(SECRET)
-    app = Starlette(routes=graphql_routes(Services(ledger, hub, tokens, limits)))
+    app = Starlette(routes=graphql_routes(Services(ledger, Reader(reads), hub, tokens, limits)))
     server = _QuietServer(
         Config(app, port=0, lifespan="off", log_level="warning", timeout_graceful_shutdown=5)
     )

@@ -24,14 +24,8 @@ from app.ledger.errors import (
 from app.ledger.idempotency import KnownKey, fingerprint
 from app.ledger.model import Account, AccountKind, AccountPurpose, AccountStatus, BalanceTracking
 from app.ledger.money import INT64_MAX, INT64_MIN, Money
-from app.ledger.movements import (
-    DepositCommand,
-    PostingRequest,
-    RequestedLeg,
-    TransferCommand,
-    deposit,
-    transfer,
-)
+from app.ledger.movements.deposits import DepositCommand, deposit
+from app.ledger.movements.transfers import TransferCommand, transfer
 from app.ledger.posting import (
     CallerKey,
     Decision,
@@ -43,6 +37,7 @@ from app.ledger.posting import (
     Replay,
     decide,
 )
+from app.ledger.requests import PostingRequest, RequestedLeg
 from tests.simulation.model import Answer, Facts, Model
 
 BATCHES = 50

@@ -17,8 +17,10 @@ from app.ledger.accounts import OpenAccountCommand
 from app.ledger.engine import EngineLimits, PostingEngine
 from app.ledger.model import Account, AccountKind, Balance, Caller, Scope
 from app.ledger.money import Money
-from app.ledger.movements import DepositCommand, TransferCommand
+from app.ledger.movements.deposits import DepositCommand
+from app.ledger.movements.transfers import TransferCommand
 from app.ledger.posting import Posted
+from app.ledger.reader import Reader
 from app.ledger.service import Ledger, Opened, PostingAnswer
 from tests.support.postgres import connect
 
@@ -93,6 +95,7 @@ class RunningLedger:
     """A ledger whose engine is at work, with short ways to do what most tests do."""
 
     ledger: Ledger
+    reader: Reader
     engine: PostingEngine
     postings: DriverConnections
     """The engine's pool."""
@@ -158,7 +161,7 @@ class RunningLedger:
         )
 
     async def balance(self, account: Wallet | Account) -> Balance:
-        return (await self.ledger.balances([account.id]))[account.id]
+        return (await self.reader.balances([account.id]))[account.id]
 
     async def available(self, account: Wallet | Account) -> int:
         return (await self.balance(account)).available
@@ -176,7 +179,9 @@ async def running_ledger(
     engine = PostingEngine(postings, limits)
     working = asyncio.ensure_future(engine.run())
     try:
-        yield RunningLedger(Ledger(reads, engine, new_id), engine, postings, url, working)
+        yield RunningLedger(
+            Ledger(reads, engine, new_id), Reader(reads), engine, postings, url, working
+        )
     finally:
         engine.close()
         try:

@@ -18,7 +18,7 @@ import structlog
 
 from app.ledger.errors import LedgerIncidentError, LedgerUnavailableError
 from app.ledger.money import Money
-from app.ledger.movements import TransferCommand
+from app.ledger.movements.transfers import TransferCommand
 from app.ledger.posting import Posted, Refused
 from tests.support.ledger import CURRENCY, RunningLedger, running_ledger, wallet_user
 

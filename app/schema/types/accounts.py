@@ -134,7 +134,7 @@ class Account(Node):
         )
         wanted = pages.EntryFilter() if not filter else filter.to_wanted()
         page = await info.context.reads.once(
-            lambda ledger: ledger.entry_page(
+            lambda reader: reader.entry_page(
                 account, wanted, request, newest_first=order is not EntryOrder.OLDEST_FIRST
             )
         )
@@ -238,7 +238,7 @@ class EntryConnection:
     async def total_count(self, info: Info) -> BigInt | None:
         """Count the entries that the filter lets through."""
         count = await info.context.reads.once(
-            lambda ledger: ledger.count_entries(self.account, self.wanted)
+            lambda reader: reader.count_entries(self.account, self.wanted)
         )
         return None if count is None else BigInt(count)
 

@@ -5,7 +5,7 @@ from enum import Enum
 import strawberry
 
 from app.ledger import pages
-from app.ledger.movements import storable
+from app.ledger.rules import storable
 from app.schema.described import enum_type, given, input_type
 from app.schema.errors import bad_request
 from app.schema.scalars import BigInt, Instant

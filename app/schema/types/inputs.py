@@ -6,7 +6,8 @@ import strawberry
 
 from app.ledger.accounts import OpenAccountCommand
 from app.ledger.model import Caller, Json
-from app.ledger.movements import DepositCommand, TransferCommand
+from app.ledger.movements.deposits import DepositCommand
+from app.ledger.movements.transfers import TransferCommand
 from app.schema.described import given, input_type
 from app.schema.ids import decode_account_id
 from app.schema.scalars import CurrencyCode, Instant, JsonValue

@@ -5,7 +5,7 @@ from typing import Annotated
 import strawberry
 
 from app.ledger import model, pages
-from app.ledger.movements import storable
+from app.ledger.rules import storable
 from app.schema.context import Info
 from app.schema.cursors import account_cursor, read_account_cursor
 from app.schema.described import given, input_type, object_type
@@ -98,7 +98,7 @@ class AccountConnection:
         if wanted is None:
             return BigInt(0)
         count = await info.context.reads.once(
-            lambda ledger: ledger.count_own_accounts(self.owner, wanted)
+            lambda reader: reader.count_own_accounts(self.owner, wanted)
         )
         return None if count is None else BigInt(count)
 
@@ -143,6 +143,6 @@ class Viewer:
             nobody: pages.Page[model.Account] = pages.Page((), has_next=False, has_previous=False)
             return AccountConnection.of(caller, None, nobody)
         page = await info.context.reads.once(
-            lambda ledger: ledger.own_accounts(caller, wanted, request)
+            lambda reader: reader.own_accounts(caller, wanted, request)
         )
         return AccountConnection.of(caller, wanted, page)
