@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import ClassVar, TypeAlias
 from uuid import UUID
 
+from app.ledger.model import HoldStatus
+
 Path: TypeAlias = tuple[str, ...]
 """Where in the request the cause lies, such as ("amount", "minorUnits"); the names are those of the API."""
 
@@ -22,11 +24,24 @@ class RefusalCode(StrEnum):
     INVALID_AMOUNT = "INVALID_AMOUNT"
     CURRENCY_MISMATCH = "CURRENCY_MISMATCH"
     SAME_ACCOUNT = "SAME_ACCOUNT"
+    UNBALANCED = "UNBALANCED"
     ACCOUNT_NOT_FOUND = "ACCOUNT_NOT_FOUND"
     ACCOUNT_FROZEN = "ACCOUNT_FROZEN"
     ACCOUNT_CLOSED = "ACCOUNT_CLOSED"
+    ACCOUNT_NOT_EMPTY = "ACCOUNT_NOT_EMPTY"
     CODE_TAKEN = "CODE_TAKEN"
     AMOUNT_OVERFLOW = "AMOUNT_OVERFLOW"
+    SEQUENCE_MISMATCH = "SEQUENCE_MISMATCH"
+    TRANSACTION_NOT_FOUND = "TRANSACTION_NOT_FOUND"
+    ALREADY_REVERSED = "ALREADY_REVERSED"
+    REFUND_EXCEEDS_ORIGINAL = "REFUND_EXCEEDS_ORIGINAL"
+    NOT_REVERSIBLE = "NOT_REVERSIBLE"
+    HOLD_NOT_FOUND = "HOLD_NOT_FOUND"
+    HOLD_NOT_OPEN = "HOLD_NOT_OPEN"
+    HOLD_EXPIRED = "HOLD_EXPIRED"
+    CAPTURE_EXCEEDS_HOLD = "CAPTURE_EXCEEDS_HOLD"
+    WITHDRAWAL_NOT_FOUND = "WITHDRAWAL_NOT_FOUND"
+    WITHDRAWAL_NOT_PENDING = "WITHDRAWAL_NOT_PENDING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +113,17 @@ class SameAccount(Refusal):
 
 
 @dataclass(frozen=True, slots=True)
+class Unbalanced(Refusal):
+    """Debits and credits differ in a currency; amounts in minor units."""
+
+    code = RefusalCode.UNBALANCED
+
+    currency: str
+    debits: int
+    credits: int
+
+
+@dataclass(frozen=True, slots=True)
 class AccountNotFound(Refusal):
     """There is no such account, or it isn't the caller's: the two look the same."""
 
@@ -120,6 +146,14 @@ class AccountClosed(Refusal):
 
 
 @dataclass(frozen=True, slots=True)
+class AccountNotEmpty(Refusal):
+    """The account still has money or an open hold, so it can't be closed."""
+
+    code = RefusalCode.ACCOUNT_NOT_EMPTY
+    retryable = True
+
+
+@dataclass(frozen=True, slots=True)
 class CodeTaken(Refusal):
     """Another account already bears the code."""
 
@@ -132,6 +166,99 @@ class AmountOverflow(Refusal):
 
     code = RefusalCode.AMOUNT_OVERFLOW
     retryable = True
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceMismatch(Refusal):
+    """The account does not stand at the sequence that the request makes its condition."""
+
+    code = RefusalCode.SEQUENCE_MISMATCH
+
+    expected: int
+    found: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionNotFound(Refusal):
+    """There is no such transaction, or the caller may not see it: the two look the same."""
+
+    code = RefusalCode.TRANSACTION_NOT_FOUND
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyReversed(Refusal):
+    """The transaction has been reversed, or refunded in part, so that a reversal would give back too much."""
+
+    code = RefusalCode.ALREADY_REVERSED
+
+
+@dataclass(frozen=True, slots=True)
+class RefundExceedsOriginal(Refusal):
+    """All refunds together would exceed the transaction; amounts in minor units."""
+
+    code = RefusalCode.REFUND_EXCEEDS_ORIGINAL
+
+    currency: str
+    refundable: int
+    """What may still be refunded."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotReversible(Refusal):
+    """Transactions of this kind can't be reversed or refunded; `rule` says why, in words."""
+
+    code = RefusalCode.NOT_REVERSIBLE
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class HoldNotFound(Refusal):
+    """There is no such hold."""
+
+    code = RefusalCode.HOLD_NOT_FOUND
+
+
+@dataclass(frozen=True, slots=True)
+class HoldNotOpen(Refusal):
+    """The hold has been captured, voided or has expired."""
+
+    code = RefusalCode.HOLD_NOT_OPEN
+
+    status: HoldStatus
+
+
+@dataclass(frozen=True, slots=True)
+class HoldExpired(Refusal):
+    """The hold's time is over by the database's clock, whether it was released already or not."""
+
+    code = RefusalCode.HOLD_EXPIRED
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureExceedsHold(Refusal):
+    """The amount is more than is held; amounts in minor units."""
+
+    code = RefusalCode.CAPTURE_EXCEEDS_HOLD
+
+    currency: str
+    held: int
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawalNotFound(Refusal):
+    """There is no such withdrawal."""
+
+    code = RefusalCode.WITHDRAWAL_NOT_FOUND
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawalNotPending(Refusal):
+    """The withdrawal has been settled."""
+
+    code = RefusalCode.WITHDRAWAL_NOT_PENDING
+
+    status: HoldStatus
 
 
 class LedgerUnavailableError(Exception):

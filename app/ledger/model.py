@@ -85,6 +85,13 @@ class Account:
     tracking: BalanceTracking
     metadata: Json | None
     created_at: datetime
+    stripes: int | None = None
+    """How many children a STRIPED account has."""
+
+    @property
+    def hot(self) -> bool:
+        """Whether its row bears no balance and its entries are numbered by stamps, see `stamps`."""
+        return self.tracking is not BalanceTracking.TRACKED
 
     @property
     def credit_normal(self) -> bool:
@@ -110,7 +117,7 @@ class Balance:
     held: int
     """The balance of the account's held child, read in the same statement."""
     sequence: int
-    """Number of the account's last entry; 0 before the first."""
+    """Number of the account's last entry; 0 before the first, and always 0 where the account is hot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +150,9 @@ class Transaction:
     effective_at: datetime
     posted_at: datetime
     reverses_id: UUID | None
+    """The transaction that this one reverses or refunds."""
+    hold_id: UUID | None
+    """The hold that this transaction places, captures or releases."""
     legs: tuple[Leg, ...]
 
 
@@ -151,16 +161,58 @@ class Entry:
     """One line of one account's history; `amount` and `balance_after` are signed, credit positive, minor units."""
 
     account: Account
+    """The account as people know it: a stripe's line is its parent's, a held child's is the child's own."""
     transaction_id: UUID
     sequence: int
+    """1, 2, 3, ... without gaps; where the account is hot a stamp, which only orders."""
     amount: int
-    balance_after: int
+    balance_after: int | None
+    """What the account has available right after this line; None where its tracking is DERIVED, or for a line that was
+    just written on a stripe: only its readers know what the other stripes have."""
     posted_at: datetime
 
     @property
     def direction(self) -> Direction:
         """The side on which this line stands."""
         return Direction.CREDIT if self.amount > 0 else Direction.DEBIT
+
+
+class HoldPurpose(StrEnum):
+    """What money is set aside for: whatever its operator says, or its way to a bank."""
+
+    HOLD = "HOLD"
+    WITHDRAWAL = "WITHDRAWAL"
+
+
+class HoldStatus(StrEnum):
+    """Whether money is still set aside, and what became of it; a withdrawal's are PENDING, COMPLETED and FAILED."""
+
+    OPEN = "OPEN"
+    CAPTURED = "CAPTURED"
+    VOIDED = "VOIDED"
+    EXPIRED = "EXPIRED"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Money set aside in double entry; amounts are positive, seen from the account's normal side, minor units."""
+
+    id: UUID
+    account_id: UUID
+    purpose: HoldPurpose
+    currency: str
+    amount: int
+    captured: int
+    status: HoldStatus
+    expires_at: datetime | None
+    description: str | None
+    metadata: Json | None
+    external_reference: str | None
+    """Name of a withdrawal in the bank's system: its settlement's where that gave one, else the one it was asked with."""
+    failure_reason: str | None
+    created_at: datetime
+    closed_at: datetime | None
+    """When it was captured, voided or expired; UTC, as all instants."""
 
 
 class MissingScopeError(Exception):

@@ -233,7 +233,7 @@ async def test_one_entry_is_found_by_its_sequence(history: History) -> None:
 
 
 async def test_a_feed_goes_on_after_any_sequence(history: History) -> None:
-    ledger, account = history.books.ledger, history.wallet.account
+    ledger, account = history.books.reader, history.wallet.account
 
     assert list(await ledger.entries_after(account, 0, 100)) == list(history.entries)
     assert list(await ledger.entries_after(account, 12, 5)) == list(history.entries[12:17])
@@ -246,7 +246,7 @@ async def test_a_feed_goes_on_after_any_sequence(history: History) -> None:
 async def test_l16_a_balance_at_an_instant_is_that_after_the_last_entry_until_then(
     history: History,
 ) -> None:
-    ledger, wallet = history.books.ledger, history.wallet
+    ledger, wallet = history.books.reader, history.wallet
 
     async def at(instant: datetime) -> int:
         return (await ledger.balances_at([wallet.id], instant))[wallet.id]
