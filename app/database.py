@@ -40,6 +40,16 @@ _NAME: Final = re.compile(r"^-- name: ([a-z_]+)$", re.MULTILINE)
 _UNSEEN_PARAMETER: Final = re.compile(r":[a-z_]+::")
 
 
+DRIVER_ERRORS: Final = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    # What the driver says where the server went away between two messages and it no longer knows where it stands.
+    asyncpg.InternalClientError,
+    OSError,
+)
+"""Everything that the driver itself raises; `is_unavailable` tells which of them may pass."""
+
+
 class UnsupportedServerError(Exception):
     """The server is older than PostgreSQL 15; carries its version number."""
 
@@ -94,7 +104,7 @@ def is_contention(error: BaseException) -> bool:
 def is_unavailable(error: BaseException) -> bool:
     """Tell whether the server can't be reached, went away, or has no room or no time; such an error may pass."""
     cause = _driver_error(error)
-    if isinstance(cause, OSError) or (
+    if isinstance(cause, OSError | asyncpg.InternalClientError) or (
         isinstance(error, DBAPIError) and error.connection_invalidated
     ):
         return True
@@ -195,16 +205,14 @@ class Database:
     async def _connection(self) -> AsyncGenerator[AsyncConnection]:
         try:
             connection = await self.engine.connect()
-        except (
-            PoolTimeoutError,
-            OSError,
-            asyncpg.PostgresError,
-            asyncpg.InterfaceError,
-            DBAPIError,
-        ) as error:
+        except (PoolTimeoutError, DBAPIError, *DRIVER_ERRORS) as error:
             raise DatabaseUnavailableError from error
         try:
             yield connection
+        except asyncpg.InternalClientError as error:
+            # SQLAlchemy doesn't know this family, so it would lend the connection to the next one.
+            await connection.invalidate()
+            raise DatabaseUnavailableError from error
         except (DBAPIError, OSError) as error:
             if is_unavailable(error):
                 raise DatabaseUnavailableError from error

@@ -19,6 +19,7 @@ import orjson
 
 from app.database import (
     CONNECT_SECONDS,
+    DRIVER_ERRORS,
     DatabaseUnavailableError,
     is_unavailable,
     load_statements,
@@ -71,7 +72,7 @@ class DriverConnections:
         try:
             async with connection.transaction():
                 yield connection
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except DRIVER_ERRORS as error:
             if not is_unavailable(error):
                 self._give_back(connection)
                 raise
@@ -101,7 +102,7 @@ class DriverConnections:
                 return connection
         try:
             return await self._connect()
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+        except DRIVER_ERRORS as error:
             raise DatabaseUnavailableError from error
 
     async def _connect(self) -> Connection:
