@@ -34,18 +34,26 @@ class Background:
         *,
         end: Callable[[], None] | None = None,
     ) -> AsyncGenerator[None]:
-        """Run a loop for as long as the block lasts; at its end call `end`, or cancel the loop where there is none."""
+        """Run a loop for as long as the block lasts; at its end call `end`, or cancel the loop where there is none.
+
+        What the block raises comes out as it is, not in the group that a task group makes of it.
+        """
         ending = asyncio.Event()
+        raised: Exception | None = None
         async with asyncio.TaskGroup() as tasks:
             task = tasks.create_task(self._watch(name, run, ending))
             try:
                 yield
+            except Exception as error:  # noqa: BLE001 - raised again below, outside of the task group
+                raised = error
             finally:
                 ending.set()
                 if end is not None:
                     end()
                     await asyncio.wait({task}, timeout=self._drain_seconds)
                 task.cancel()
+        if raised is not None:
+            raise raised
 
     async def _watch(
         self, name: str, run: Callable[[], Awaitable[None]], ending: asyncio.Event

@@ -2,9 +2,11 @@
 
 A posting is three short statements. Through SQLAlchemy a batch of one costs this process about 2 ms of processor time,
 through asyncpg about a third of that; with few requests in flight, and so with small batches, that is most of a server's work.
-Whoever reads, opens accounts or delivers events uses `database`, where a few hundred microseconds buy uniform results.
+Whoever reads for people, opens accounts or delivers events uses `database`, where a few hundred microseconds buy uniform
+results.
 
-Each transaction has a connection for itself; those that are idle are kept. How many there are at most is up to the caller.
+Each transaction has a connection for itself, and so has whoever looks something up for one; those that are idle are kept.
+How many there are at most is up to the caller.
 """
 
 import re
@@ -50,7 +52,7 @@ def load_driver_statements(file: Path) -> Mapping[str, DriverStatement]:
 
 
 class DriverConnections:
-    """Connections to one PostgreSQL, lent for one transaction each."""
+    """Connections to one PostgreSQL, lent for one transaction or a few statements each."""
 
     def __init__(
         self, url: str, *, statement_timeout_ms: int = 5_000, application_name: str = "saldo"
@@ -68,10 +70,15 @@ class DriverConnections:
         Raises DatabaseUnavailableError where no connection can be had or it breaks; what became of a transaction that
         was being committed at that moment is then unknown. What else the driver raises comes out as it is.
         """
+        async with self.connection() as connection, connection.transaction():
+            yield connection
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncGenerator[Connection]:
+        """Lend a connection for single statements, each with the newest committed state; errors as for a transaction."""
         connection = await self._take()
         try:
-            async with connection.transaction():
-                yield connection
+            yield connection
         except DRIVER_ERRORS as error:
             if not is_unavailable(error):
                 self._give_back(connection)

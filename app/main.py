@@ -18,12 +18,18 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from uuid_utils.compat import uuid7
 
+from app import metrics
 from app.background import Background
 from app.database import Database
 from app.driver import DriverConnections
+from app.housekeeping import Housekeeping, Job
 from app.ledger.engine import EngineLimits, PostingEngine
+from app.ledger.lookups import Lookups
+from app.ledger.openings import Openings
 from app.ledger.reader import Reader
 from app.ledger.service import Ledger
+from app.ledger.system_accounts import SystemAccounts
+from app.ledger.upkeep import Upkeep
 from app.relay.broadcast import open_broadcast
 from app.relay.doorbell import Doorbell
 from app.relay.drain import Relay
@@ -42,6 +48,9 @@ _RELAY_CONNECTIONS: Final = 4
 
 _DRAIN_SHARE: Final = 0.15
 """What a background loop may use of the time to stop; the requests have had most of it."""
+
+_PATIENCE_MS: Final = 30_000
+"""How long what a command posts by itself may wait for the database: nobody waits for its answer."""
 
 _LOOK_SECONDS: Final = 0.5
 """How often a relay process looks whether its loops still run."""
@@ -124,14 +133,16 @@ def create_application(settings: Settings, *, siblings: Siblings | None = None) 
         ),
         committed=relay.wake if relay is not None else doorbell.ring,
     )
+    lookups = Lookups(pools.posting)
     services = Services(
-        ledger=Ledger(pools.reading, engine, uuid7),
+        ledger=Ledger(pools.reading, engine, lookups, uuid7),
         reader=Reader(pools.reading),
         hub=hub,
         tokens=tokens_of(settings),
         limits=_limits_of(settings),
     )
     background = Background(drain_seconds=settings.shutdown_grace_seconds * _DRAIN_SHARE)
+    housekeeping = _housekeeping(settings, Upkeep(pools.reading, engine, lookups, uuid7))
     readiness = Readiness(pools.probing)
 
     @contextlib.asynccontextmanager
@@ -150,6 +161,7 @@ def create_application(settings: Settings, *, siblings: Siblings | None = None) 
             await stack.enter_async_context(
                 background.running("posting engine", engine.run, end=engine.close)
             )
+            await stack.enter_async_context(background.running("housekeeping", housekeeping.run))
             yield
 
     app = Starlette(
@@ -185,6 +197,38 @@ async def run_relay(settings: Settings, stop: asyncio.Event) -> bool:
     return not background.failed
 
 
+@dataclass(frozen=True, slots=True)
+class Books:
+    """The ledger as a command works with it that books by itself, beside whatever servers there are."""
+
+    openings: Openings
+    upkeep: Upkeep
+
+
+@contextlib.asynccontextmanager
+async def running_books(settings: Settings) -> AsyncGenerator[Books]:
+    """Run a posting engine until the block is left; relays find what it books by themselves, without being woken."""
+    pools = _Pools.of(settings)
+    engine = PostingEngine(
+        pools.posting,
+        EngineLimits(
+            batch_max=settings.posting_batch_max,
+            in_flight=settings.posting_in_flight,
+            queue_max=settings.posting_queue_max,
+            deadline_ms=_PATIENCE_MS,
+        ),
+    )
+    background = Background(drain_seconds=settings.shutdown_grace_seconds)
+    try:
+        async with background.running("posting engine", engine.run, end=engine.close):
+            yield Books(
+                Openings(pools.reading, engine, SystemAccounts(pools.reading, uuid7), uuid7),
+                Upkeep(pools.reading, engine, Lookups(pools.posting), uuid7),
+            )
+    finally:
+        await pools.close()
+
+
 def tokens_of(settings: Settings) -> Tokens:
     """Issue and check tokens with the configured secret, or with the one that a laptop keeps in its data directory."""
     if settings.jwt_secret is None:
@@ -209,6 +253,32 @@ def _limits_of(settings: Settings) -> Limits:
         sockets=settings.max_sockets_per_process,
         subscriptions_per_socket=settings.max_subscriptions_per_socket,
         poll_seconds=settings.subscription_poll_seconds,
+    )
+
+
+def _housekeeping(settings: Settings, upkeep: Upkeep) -> Housekeeping:
+    return Housekeeping(
+        (
+            Job(
+                "expire_holds",
+                settings.hold_expiry_seconds,
+                upkeep.expire_holds,
+                metrics.HOLDS_EXPIRED,
+                bounded=True,
+            ),
+            Job(
+                "sweep_hot_accounts",
+                settings.sweep_seconds,
+                upkeep.sweep_hot_accounts,
+                metrics.SWEEPS,
+            ),
+            Job(
+                "take_snapshots",
+                settings.snapshot_seconds,
+                upkeep.take_snapshots,
+                metrics.SNAPSHOTS,
+            ),
+        )
     )
 
 

@@ -58,6 +58,19 @@ CONSTRAINT_INCIDENTS: Final = Counter(
     "Postings that failed although they should have been booked or refused, by constraint; each is a fault of Saldo's.",
     ("constraint",),
 )
+HOLDS_EXPIRED: Final = Counter("saldo_holds_expired_total", "Holds that expired.")
+SWEEPS: Final = Counter("saldo_sweeps_total", "Striped accounts that were swept by themselves.")
+SNAPSHOTS: Final = Counter(
+    "saldo_snapshots_total", "Snapshots of derived accounts that were taken."
+)
+HOUSEKEEPING_FAILURES: Final = Counter(
+    "saldo_housekeeping_failures_total", "Runs of a housekeeping job that failed, by job.", ("job",)
+)
+HOUSEKEEPING_LAST_SUCCESS: Final = Gauge(
+    "saldo_housekeeping_last_success_timestamp_seconds",
+    "When a housekeeping job last succeeded, in seconds since 1970, by job.",
+    ("job",),
+)
 RELAY_POSITION: Final = Gauge(
     "saldo_relay_position", "Position of the last event this process has delivered."
 )

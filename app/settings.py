@@ -73,6 +73,7 @@ DatabaseUrl = Annotated[str, AfterValidator(_check_database_url)]
 BroadcastUrl = Annotated[str, AfterValidator(_check_broadcast_url)]
 JwtSecret = Annotated[SecretStr, AfterValidator(_check_jwt_secret)]
 Milliseconds = Annotated[int, Field(ge=1, le=600_000)]
+Interval = Annotated[float, Field(ge=0.1, le=86_400, allow_inf_nan=False)]
 
 
 class Settings(BaseSettings):
@@ -137,6 +138,18 @@ class Settings(BaseSettings):
     )
     statement_timeout_ms: Milliseconds = Field(
         default=5_000, description="Longest run of one SQL statement, in milliseconds."
+    )
+    hold_expiry_seconds: Interval = Field(
+        default=1.0,
+        description="How often a server releases the holds whose time is over, in seconds.",
+    )
+    sweep_seconds: Interval = Field(
+        default=60.0,
+        description="How often a server looks for striped accounts that are due for a sweep, in seconds.",
+    )
+    snapshot_seconds: Interval = Field(
+        default=60.0,
+        description="How often a server looks for derived accounts that are due for a snapshot, in seconds.",
     )
     jwt_secret: JwtSecret | None = Field(
         default=None,

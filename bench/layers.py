@@ -26,6 +26,7 @@ from app.database import Database
 from app.driver import DriverConnections
 from app.embedded import OWNER, SUPERUSER, EmbeddedPostgres, RunningPostgres
 from app.ledger.engine import EngineLimits, PostingEngine
+from app.ledger.lookups import Lookups
 from app.ledger.model import Caller, Scope
 from app.ledger.money import Money
 from app.ledger.movements.transfers import TransferCommand, transfer
@@ -81,7 +82,7 @@ async def _measure_all(server: RunningPostgres) -> dict[str, Cost]:
     reading = Database(server.url())
     posting = DriverConnections(server.url())
     engine = PostingEngine(posting, limits)
-    ledger = Ledger(reading, engine, uuid7)
+    ledger = Ledger(reading, engine, Lookups(posting), uuid7)
     hub = Hub(reading, BroadcastLink(lambda: open_broadcast("memory://", server.url())))
     services = Services(ledger, Reader(reading), hub, Tokens("x" * 32), Limits())
     schema = build_schema()

@@ -94,6 +94,34 @@ def migrate() -> None:
     typer.echo("The schema is up to date.")
 
 
+@commands.command("import")
+def import_(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE.csv",
+            help="CSV in UTF-8 with the columns code, owner, kind, currency and amount, which its first line names.",
+        ),
+    ],
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Check everything, say what would be booked, and stop."),
+    ] = False,
+) -> None:
+    """Open accounts with their opening balances; what is booked already is not booked again."""
+    from app.cli.importing import import_file  # noqa: PLC0415 - see serve
+
+    _exit(import_file(load_settings(), file, dry_run=dry_run))
+
+
+@commands.command()
+def expire_holds() -> None:
+    """Release every hold whose time is over, as servers do by themselves, and print how many there were."""
+    from app.cli.expiring import expire_holds as run  # noqa: PLC0415 - see serve
+
+    _exit(run(load_settings()))
+
+
 @commands.command()
 def token(
     sub: Annotated[str, typer.Option(help="Subject: who the bearer is.")],

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database import load_statements
+from app.ledger.children import STRIPES, STRIPES_DEFAULT, stripe_ids
 from app.ledger.errors import InvalidInput, Refusal
 from app.ledger.idempotency import Fingerprint, fingerprint
 from app.ledger.model import Account, AccountKind, BalanceTracking, Caller, Json, Scope
@@ -25,6 +26,9 @@ RESERVED_PREFIX: Final = "system:"
 CLEARING_PREFIX: Final = "system:bank_clearing:"
 """Codes of the accounts that Saldo itself opens, on the first deposit of a currency."""
 
+OPENING_PREFIX: Final = "system:opening:"
+"""Codes of the accounts against which opening balances are booked, opened by Saldo itself as well."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpenAccountCommand:
@@ -40,6 +44,13 @@ class OpenAccountCommand:
     tracking: BalanceTracking = BalanceTracking.TRACKED
     stripes: int | None = None
     metadata: Json | None = None
+
+
+def stripes_of(command: OpenAccountCommand) -> int | None:
+    """Return how many children the account gets; None where it isn't striped."""
+    if command.tracking is not BalanceTracking.STRIPED:
+        return None
+    return STRIPES_DEFAULT if command.stripes is None else command.stripes
 
 
 def required_scopes(command: OpenAccountCommand, caller: Caller) -> tuple[Scope, ...]:
@@ -77,7 +88,7 @@ def opening_fingerprint(command: OpenAccountCommand) -> Fingerprint:
             "owner": command.owner,
             "allowNegative": command.allow_negative,
             "tracking": command.tracking,
-            "stripes": command.stripes,
+            "stripes": stripes_of(command),
             "metadata": command.metadata,
         },
     )
@@ -98,11 +109,26 @@ async def insert_account_in_tx(
                 "currency": command.currency,
                 "allow_negative": command.allow_negative,
                 "tracking": command.tracking,
+                "stripes": stripes_of(command),
                 "metadata": encode_json(command.metadata),
             },
         )
     ).one_or_none()
-    return None if row is None else account_of(row)
+    if row is None:
+        return None
+    account = account_of(row)
+    if account.stripes is not None:
+        await connection.execute(
+            _SQL["insert_stripes"],
+            {
+                "ids": list(stripe_ids(account.id, account.stripes)),
+                "parent_id": account.id,
+                "kind": account.kind,
+                "currency": account.currency,
+                "allow_negative": account.allow_negative,
+            },
+        )
+    return account
 
 
 async def insert_account_key_in_tx(
@@ -143,8 +169,9 @@ def _refuse_reserved(command: OpenAccountCommand, caller: Caller) -> Refusal | N
     code = None if command.code is None else command.code.casefold()
     if code is None or not code.startswith(RESERVED_PREFIX):
         return None
-    if code.startswith(CLEARING_PREFIX):
-        return InvalidInput(("code",), f"must not begin with {CLEARING_PREFIX}")
+    for prefix in (CLEARING_PREFIX, OPENING_PREFIX):
+        if code.startswith(prefix):
+            return InvalidInput(("code",), f"must not begin with {prefix}")
     if Scope.OPERATE in caller.scopes and command.owner is None:
         return None
     return InvalidInput(
@@ -154,10 +181,13 @@ def _refuse_reserved(command: OpenAccountCommand, caller: Caller) -> Refusal | N
 
 
 def _refuse_tracking(command: OpenAccountCommand) -> Refusal | None:
-    if command.tracking is not BalanceTracking.TRACKED:
-        return InvalidInput(
-            ("tracking",), "must be TRACKED; other ways of tracking are not offered yet"
-        )
-    if command.stripes is not None:
+    if command.tracking is not BalanceTracking.STRIPED and command.stripes is not None:
         return InvalidInput(("stripes",), "must be left out unless tracking is STRIPED")
+    if command.stripes is not None and command.stripes not in STRIPES:
+        return InvalidInput(("stripes",), f"must be {STRIPES.start} to {STRIPES.stop - 1}")
+    if command.tracking is BalanceTracking.DERIVED and not command.allow_negative:
+        return InvalidInput(
+            ("allowNegative",),
+            "must be true where tracking is DERIVED: no balance is kept to judge",
+        )
     return None

@@ -4,7 +4,8 @@ Shape. Requests wait in a bounded queue. A few workers, each with a connection o
 while they were busy and post it as one database transaction. There is no timer: an idle engine posts a single request
 at once, and under load batches grow by themselves.
 
-Cost. Five round trips for a batch of any size: begin, lock, known keys, write, commit.
+Cost. Five round trips for a batch of any size: begin, lock, known keys, write, commit; holds, reversals and hot accounts
+need one or two more.
 
 Failure. What the database refuses for a whole batch is tried again group by group, so that only the culprit fails.
 Deadlocks, serialization failures and lost connections are tried again with a bound; after a lost COMMIT the second try
@@ -14,9 +15,10 @@ like any other. Who would wait longer than the deadline for a place in a batch i
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
+from uuid import UUID
 
 import asyncpg
 import structlog
@@ -28,10 +30,14 @@ from app.database import (
     is_contention,
     sqlstate_of,
 )
-from app.driver import DriverConnections
+from app.driver import Connection, DriverConnections
 from app.ledger import store
+from app.ledger.changes import Posted
 from app.ledger.errors import LedgerIncidentError, LedgerUnavailableError
-from app.ledger.posting import NotAttempted, Posted, PostingGroup, Refused, decide
+from app.ledger.hot import HotAccountMetError, HotAccounts, LockPlan
+from app.ledger.posting import NotAttempted, PostingGroup, Refused, decide
+from app.ledger.requests import CloseHold, PostingRequest, TakeBack
+from app.ledger.standing import LockedAccount, Standing
 from app.ledger.waiting import Outcomes, PostingQueue, Waiting
 
 log = structlog.get_logger(__name__)
@@ -39,7 +45,14 @@ log = structlog.get_logger(__name__)
 
 _OUT_OF_REACH: Final = "out_of_reach"
 _KEY_RACE: Final = "key_race"
+_HOT_ACCOUNT: Final = "hot_account"
 """Reasons for trying a batch again, beside SQLSTATEs; labels of a metric."""
+
+_AT_ONCE: Final = frozenset({_KEY_RACE, _HOT_ACCOUNT})
+"""The reasons that are gone by the time they are known."""
+
+_REVERSAL: Final = "journal_reversal"
+"""The constraint that counts how often a transaction was reversed or refunded."""
 
 _SWEEP_SECONDS: Final = 0.05
 _FIRST_BACKOFF_SECONDS: Final = 0.01
@@ -84,6 +97,7 @@ class PostingEngine:
         self._limits = limits
         self._committed = committed
         self._queue = PostingQueue()
+        self._hot = HotAccounts()
         self._idle = 0
         """Workers that are about to take a batch or wait for one."""
         self._stirred = asyncio.Event()
@@ -107,7 +121,7 @@ class PostingEngine:
             metrics.POSTINGS_TURNED_AWAY.labels(reason).inc(len(group))
             raise LedgerUnavailableError
         loop = asyncio.get_running_loop()
-        account_ids = frozenset(leg.account_id for request in group for leg in request.legs)
+        account_ids = frozenset[UUID]().union(*map(self._hot.contended, group))
         waiting = Waiting(group, loop.create_future(), loop.time(), account_ids)
         if self._queue.add(waiting):
             self._stirred.set()
@@ -217,19 +231,14 @@ class PostingEngine:
         began = loop.time()
         backoff = _FIRST_BACKOFF_SECONDS
         while True:
-            cause: Exception | None = None
             try:
-                outcomes = await self._attempt(groups)
+                return await self._attempt(groups)
             except Exception as error:
                 # A fault that one request brings out must not take its neighbours, or the engine, along.
                 reason = _reason_to_retry(error)
                 if reason is None:
                     raise LedgerIncidentError from error
                 cause = error
-            else:
-                if outcomes is not None:
-                    return outcomes
-                reason = _KEY_RACE
             metrics.POSTING_RETRIES.labels(reason).inc()
             patience = (
                 self._limits.deadline_ms / 1000
@@ -237,32 +246,63 @@ class PostingEngine:
                 else self._limits.retry_seconds
             )
             if loop.time() > began + patience:
-                log.warning(
-                    "a batch was given up", reason=reason, error=repr(cause and cause.__cause__)
-                )
+                log.warning("a batch was given up", reason=reason, error=repr(cause.__cause__))
                 raise LedgerUnavailableError from cause
-            if reason is not _KEY_RACE:
+            if reason not in _AT_ONCE:
                 await asyncio.sleep(backoff * random.uniform(0.5, 1.5))  # noqa: S311 - jitter, not a secret
                 backoff = min(backoff * 2, _LONGEST_BACKOFF_SECONDS)
 
-    async def _attempt(self, groups: Sequence[PostingGroup]) -> list[Outcomes] | None:
-        """Post the groups in one database transaction; None means that a key was booked elsewhere meanwhile."""
+    async def _attempt(self, groups: Sequence[PostingGroup]) -> list[Outcomes]:
+        """Post the groups in one database transaction.
+
+        Raises store.KeyRaceError where a key was booked elsewhere meanwhile, and HotAccountMetError where an account turned
+        out to be hot that wasn't known as such; both can be tried again at once.
+        """
         requests = [request for group in groups for request in group]
-        ids = {leg.account_id for request in requests for leg in request.legs}
-        keys = list({(request.caller, request.key): None for request in requests})
+        plan = self._hot.plan(requests)
         with metrics.POSTING_DATABASE_TIME.time():
-            try:
-                async with self._connections.transaction() as connection:
-                    locked = await store.lock_accounts_in_tx(connection, ids)
-                    now, known_keys = await store.known_keys_in_tx(connection, keys)
-                    decision = decide(groups, locked, known_keys, now)
-                    if decision.bookings:
-                        await store.write_postings_in_tx(connection, decision)
-            except store.KeyRaceError:
-                return None
+            async with self._connections.transaction() as connection:
+                rows = await store.lock_accounts_in_tx(connection, plan.locked, plan.parents)
+                missing = plan.locked.difference(rows)
+                if missing:
+                    self._hot.learn(await store.hot_accounts(connection, missing))
+                standing = await _read_standing_in_tx(connection, requests, plan, rows)
+                decision = decide(groups, standing)
+                if decision.bookings:
+                    await store.write_postings_in_tx(connection, decision)
         if decision.bookings:
             self._committed()
         return decision.outcomes
+
+
+async def _read_standing_in_tx(
+    connection: Connection,
+    requests: Sequence[PostingRequest],
+    plan: LockPlan,
+    rows: Mapping[UUID, LockedAccount],
+) -> Standing:
+    """Read, under the locks, all that the decision depends on."""
+    if plan.shared:
+        rows = {**rows, **await store.share_accounts_in_tx(connection, plan.shared)}
+    if plan.stamped:
+        await store.announce_stamp_in_tx(connection)
+    keys = list({(request.caller, request.key): None for request in requests})
+    now, stamp_base, known_keys = await store.known_keys_in_tx(
+        connection, keys, stamped=plan.stamped
+    )
+    standing = Standing(now, rows, known_keys, plan.striped, stamp_base=stamp_base)
+    closing = {
+        request.terms.hold_id for request in requests if isinstance(request.terms, CloseHold)
+    }
+    if closing:
+        standing = replace(standing, holds=await store.holds_in_tx(connection, closing))
+    originals = {
+        request.terms.original_id for request in requests if isinstance(request.terms, TakeBack)
+    }
+    if originals:
+        taken_back = await store.taken_back_in_tx(connection, originals)
+        standing = replace(standing, taken_back=taken_back)
+    return standing
 
 
 def _fail(batch: Iterable[Waiting], error: Exception) -> None:
@@ -288,9 +328,16 @@ def _count(group: PostingGroup, outcomes: Outcomes) -> None:
 def _reason_to_retry(error: Exception) -> str | None:
     """Tell why the batch may be tried again as it is; None where it would fail again."""
     match error:
+        case store.KeyRaceError():
+            return _KEY_RACE
+        case HotAccountMetError():
+            return _HOT_ACCOUNT
         case DatabaseUnavailableError():
             return _OUT_OF_REACH
         case asyncpg.PostgresError() if is_contention(error):
+            return sqlstate_of(error)
+        case asyncpg.UniqueViolationError() if constraint_of(error) == _REVERSAL:
+            # Two took the same transaction back whose accounts nobody locks; the second will see the first.
             return sqlstate_of(error)
         case _:
             return None

@@ -4,6 +4,7 @@ The number of digits behind a currency's point comes from ISO 4217's own table, 
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -51,6 +52,10 @@ class Money:
     minor_units: int
     currency: str
 
+    def __neg__(self) -> Self:
+        """Return the same amount for the other side of the books."""
+        return type(self)(-self.minor_units, self.currency)
+
     @property
     def decimal(self) -> str:
         """The amount for people: exactly as many digits behind the point as the currency has, no grouping."""
@@ -72,3 +77,23 @@ class Money:
         if not fits_int64(minor_units):
             raise MoneyFormatError(text)
         return cls(minor_units, currency)
+
+    def allocate(self, weights: Sequence[int]) -> tuple[Self, ...]:
+        """Split the amount in proportion to the weights, so that the parts sum exactly to the whole.
+
+        Each part is first rounded towards zero. The minor units that this leaves go one each to the parts that lost the
+        most by it, the earliest first among equals: the method of the largest remainder. A negative amount is split as
+        its opposite is, and a weight of 0 gets nothing. Raises ValueError where a weight is negative or none is positive.
+        """
+        whole = sum(weights)
+        if whole <= 0 or min(weights) < 0:
+            raise ValueError("weights must not be negative, and at least one must be positive")
+        size, sign = abs(self.minor_units), -1 if self.minor_units < 0 else 1
+        shares = [divmod(size * weight, whole) for weight in weights]
+        parts = [rounded for rounded, _ in shares]
+        left = size - sum(parts)
+        # Sorting is stable, also in reverse, so equal remainders stay in the order of their weights.
+        by_loss = sorted(range(len(shares)), key=lambda index: shares[index][1], reverse=True)
+        for index in by_loss[:left]:
+            parts[index] += 1
+        return tuple(type(self)(sign * part, self.currency) for part in parts)

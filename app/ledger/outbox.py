@@ -6,20 +6,16 @@ The journal is immutable, so an event carries no copy of it: whoever delivers an
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from app.ledger.model import Entry
+from app.ledger.changes import Line
 
 
-def touched_accounts(entries: Iterable[Entry]) -> Mapping[UUID, int]:
+def touched_accounts(lines: Iterable[Line]) -> Mapping[UUID, int]:
     """Return the sequence that each touched account has reached, by account id.
 
-    A child is told of as its parent, which its readers listen to; the parent's sequence is 0 where it has no entry of
-    its own in the transaction, as when its held money is captured.
+    A child is told of as its parent, which its readers listen to. The sequence is 0 where the account has no line of its
+    own in the transaction, as when its held money is captured, and where it is hot: stamps are not in order of delivery.
     """
     touched: dict[UUID, int] = {}
-    for entry in entries:
-        account = entry.account
-        if account.parent_id is None:
-            touched[account.id] = max(entry.sequence, touched.get(account.id, 0))
-        else:
-            touched.setdefault(account.parent_id, 0)
+    for line in lines:
+        touched[line.main.id] = max(line.reached, touched.get(line.main.id, 0))
     return touched

@@ -5,9 +5,16 @@ A page is a range of keys and not an offset, so that it stays where it is while 
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+from uuid import UUID
 
 from app.ledger.model import AccountKind, AccountStatus, Direction
+
+COUNT_BOUND: Final = 10_000
+"""A list is counted exactly only where that reads no more rows than this."""
+
+_LOWEST_ID: Final = UUID(int=0)
+_HIGHEST_ID: Final = UUID(int=2**128 - 1)
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
@@ -44,6 +51,12 @@ def page_of(request: PageRequest[Key], found: list[Item]) -> Page[Item]:
     return Page(items, has_next=more or beyond_before, has_previous=beyond_after)
 
 
+def span_of_ids(page: PageRequest[UUID], *, newest_first: bool) -> tuple[UUID, UUID]:
+    """Return the ids that the page lies above and below, both exclusive, in a list that is ordered by them."""
+    above, below = (page.before, page.after) if newest_first else (page.after, page.before)
+    return _LOWEST_ID if above is None else above, _HIGHEST_ID if below is None else below
+
+
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
     """Which entries of an account are wanted; sizes are in minor units without sign, instants UTC."""
@@ -64,3 +77,15 @@ class AccountFilter:
     currency: str | None = None
     kind: AccountKind | None = None
     status: AccountStatus | None = None
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionFilter:
+    """Which transactions are wanted; instants are UTC."""
+
+    types: tuple[str, ...] | None = None
+    posted_from: datetime | None = None
+    """Inclusive."""
+    posted_before: datetime | None = None
+    """Exclusive."""

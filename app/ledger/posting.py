@@ -8,11 +8,13 @@ Cost. A few dictionary look-ups for each leg; no clock, no network, no database.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
 from uuid import UUID
 
+from app.ledger import terms
+from app.ledger.changes import Booking, Changes, Line, Posted
 from app.ledger.errors import (
     AccountClosed,
     AccountFrozen,
@@ -20,39 +22,27 @@ from app.ledger.errors import (
     AmountOverflow,
     CurrencyMismatch,
     InsufficientFunds,
+    InvalidInput,
     Refusal,
+    SequenceMismatch,
 )
 from app.ledger.idempotency import KnownKey, conflict_with
-from app.ledger.model import Account, AccountPurpose, AccountStatus, Entry, Leg, Transaction
+from app.ledger.model import (
+    Account,
+    AccountPurpose,
+    AccountStatus,
+    BalanceTracking,
+    Hold,
+    Leg,
+    Transaction,
+)
 from app.ledger.money import fits_int64
-from app.ledger.requests import PostingRequest, RequestedLeg
+from app.ledger.requests import Gather, PostingRequest, RequestedLeg
+from app.ledger.routing import Books, Step
+from app.ledger.standing import CallerKey, Standing
 
 PostingGroup: TypeAlias = tuple[PostingRequest, ...]
 """Requests that are booked together or not at all."""
-
-CallerKey: TypeAlias = tuple[str, str]
-"""An idempotency key with the caller in whose scope it is unique."""
-
-
-@dataclass(frozen=True, slots=True)
-class LockedAccount:
-    """An account under this batch's lock, with the state that the next entry goes on from."""
-
-    account: Account
-    balance: int
-    """Signed, credit positive, minor units."""
-    sequence: int
-    posted_at: datetime | None
-    """When its last entry was posted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Posted:
-    """The request was booked, now or by an earlier request with the same key."""
-
-    transaction: Transaction
-    entries: tuple[Entry, ...]
-    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,65 +68,62 @@ Outcome: TypeAlias = Posted | Replay | Refused | NotAttempted
 
 
 @dataclass(frozen=True, slots=True)
-class Booking:
-    """A request together with the rows that it becomes."""
-
-    request: PostingRequest
-    posted: Posted
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """What a batch does: an outcome for each request of each group, and the rows to write."""
 
     outcomes: list[tuple[Outcome, ...]]
     bookings: list[Booking]
     moved: Mapping[UUID, tuple[int, int]]
-    """New balance (signed, credit positive) and sequence of each account that moved."""
+    """New balance (signed, credit positive) and sequence of each account that moved and keeps a balance."""
+    opened: Sequence[Account]
+    """Held children that must be inserted first."""
+    placed: Sequence[Hold]
+    closed: Sequence[Hold]
+    """Holds that begin and end, as they are now."""
     posted_at: datetime
 
 
-def decide(
-    groups: Iterable[PostingGroup],
-    locked: Mapping[UUID, LockedAccount],
-    known_keys: Mapping[CallerKey, KnownKey],
-    now: datetime,
-) -> Decision:
-    """Decide a batch; `now` is the database's clock, read after the locks.
+def decide(groups: Iterable[PostingGroup], standing: Standing) -> Decision:
+    """Decide a batch.
 
-    The batch is posted at `now`, or at the last posting of any locked account where the clock has gone backwards since:
+    It is posted at the clock's time, or at the last posting of any locked account where the clock has gone backwards since:
     along an account's sequence the posting time never decreases.
     """
     posted_at = max(
-        (account.posted_at for account in locked.values() if account.posted_at is not None),
-        default=now,
+        (row.posted_at for row in standing.rows.values() if row.posted_at is not None),
+        default=standing.now,
     )
-    book = _Book(locked, known_keys, max(posted_at, now))
-    outcomes = [book.post_group(group) for group in groups]
-    return Decision(outcomes, book.bookings, book.moved, book.posted_at)
+    batch = _Batch(standing, max(posted_at, standing.now))
+    outcomes = [batch.post_group(group) for group in groups]
+    changes = batch.changes
+    return Decision(
+        outcomes,
+        changes.bookings,
+        changes.moved,
+        [row.account for row in changes.opened.values()],
+        list(changes.placed.values()),
+        list(changes.closed.values()),
+        batch.posted_at,
+    )
 
 
-@dataclass(slots=True)
-class _Book:
-    """The state of the accounts as the batch goes on; `moved` and `bookings` hold what differs from the database."""
+class _Batch:
+    """A batch while it is decided; `changes` is what differs from the database so far."""
 
-    locked: Mapping[UUID, LockedAccount]
-    known_keys: Mapping[CallerKey, KnownKey]
-    posted_at: datetime
-    bookings: list[Booking] = field(default_factory=list[Booking])
-    moved: dict[UUID, tuple[int, int]] = field(default_factory=dict[UUID, tuple[int, int]])
-    booked_keys: dict[CallerKey, Booking] = field(default_factory=dict[CallerKey, Booking])
+    def __init__(self, standing: Standing, posted_at: datetime) -> None:
+        self.standing = standing
+        self.posted_at = posted_at
+        self.changes = Changes()
 
     def post_group(self, group: PostingGroup) -> tuple[Outcome, ...]:
         if len(group) == 1:
             return (self.post(group[0]),)
-        before, keys_before, length = dict(self.moved), dict(self.booked_keys), len(self.bookings)
+        before = self.changes.copy()
         outcomes: list[Outcome] = []
         for request in group:
             outcome = self.post(request)
             if isinstance(outcome, Refused):
-                self.moved, self.booked_keys = before, keys_before
-                del self.bookings[length:]
+                self.changes = before
                 return tuple(
                     outcome if index == len(outcomes) else NotAttempted()
                     for index in range(len(group))
@@ -148,98 +135,105 @@ class _Book:
         earlier = self.replay_of(request)
         if earlier is not None:
             return earlier
-        refusal = self.refuse_accounts(request.legs)
+        books = Books(self.standing, self.changes)
+        refusal = terms.refuse(request.terms, self.standing, self.changes) or self.refuse_accounts(
+            books, request.legs
+        )
         if refusal is not None:
             return Refused(refusal)
-        after: dict[UUID, tuple[int, int]] = {}
-        entries: list[Entry] = []
-        for leg in request.legs:
-            balance, sequence = after.get(leg.account_id) or self.standing(leg.account_id)
-            balance += leg.amount.minor_units
-            after[leg.account_id] = balance, sequence + 1
-            entries.append(
-                Entry(
-                    account=self.locked[leg.account_id].account,
-                    transaction_id=request.id,
-                    sequence=sequence + 1,
-                    amount=leg.amount.minor_units,
-                    balance_after=balance,
-                    posted_at=self.posted_at,
-                )
-            )
-        # Who can't pay learns nothing of who would receive: that a balance would overflow tells how large it is.
-        for leg in request.legs:
-            refusal = self.refuse_overdraft(leg, after[leg.account_id][0])
-            if refusal is not None:
-                return Refused(refusal)
-        for leg, entry in zip(request.legs, entries, strict=True):
-            if not fits_int64(entry.balance_after):
-                return Refused(AmountOverflow(leg.amount_path))
-        self.moved.update(after)
-        posted = Posted(self.transaction(request), tuple(entries))
-        booking = Booking(request, posted)
-        self.bookings.append(booking)
-        self.booked_keys[request.caller, request.key] = booking
+        steps = (
+            books.gather(request.terms)
+            if isinstance(request.terms, Gather)
+            else [step for leg in request.legs for step in books.route(leg)]
+        )
+        if isinstance(steps, Refusal):
+            return Refused(steps)
+        refusal = self.refuse_balances(books, steps)
+        if refusal is not None:
+            return Refused(refusal)
+        return self.book(request, books, [step.line for step in steps])
+
+    def book(self, request: PostingRequest, books: Books, lines: list[Line]) -> Posted:
+        changes = self.changes
+        changes.moved.update(books.moved)
+        changes.opened.update(books.opened)
+        changes.numbers.update(books.numbers)
+        transaction = self.transaction(request, lines)
+        posted = Posted(
+            transaction,
+            tuple(line.entry_of(transaction) for line in lines),
+            hold=terms.hold_of(request, self.standing, self.posted_at),
+        )
+        booking = Booking(
+            request, posted, lines, terms.reversal_number(request.terms, self.standing, changes)
+        )
+        terms.note(request, posted, self.standing, changes)
+        changes.bookings.append(booking)
+        changes.booked_keys[request.caller, request.key] = booking
         return posted
 
     def replay_of(self, request: PostingRequest) -> Outcome | None:
         """Answer a request whose key is booked already; None where it is free."""
-        known = self.known_keys.get((request.caller, request.key))
+        key: CallerKey = (request.caller, request.key)
+        known = self.standing.known_keys.get(key)
         if known is not None:
             conflict = conflict_with(known, request.fingerprint)
             return Replay(known) if conflict is None else Refused(conflict)
-        booking = self.booked_keys.get((request.caller, request.key))
+        booking = self.changes.booked_keys.get(key)
         if booking is not None:
             known = KnownKey(booking.request.fingerprint, booking.request.id, None)
             conflict = conflict_with(known, request.fingerprint)
             return replace(booking.posted, replayed=True) if conflict is None else Refused(conflict)
         return None
 
-    def standing(self, account_id: UUID) -> tuple[int, int]:
-        moved = self.moved.get(account_id)
-        if moved is not None:
-            return moved
-        account = self.locked[account_id]
-        return account.balance, account.sequence
-
-    def refuse_accounts(self, legs: Sequence[RequestedLeg]) -> Refusal | None:
+    def refuse_accounts(self, books: Books, legs: Sequence[RequestedLeg]) -> Refusal | None:
         """Judge what doesn't depend on amounts; existence and ownership of every account come first."""
+        accounts: list[Account] = []
         for leg in legs:
-            locked = self.locked.get(leg.account_id)
-            if locked is None or not _addressable(locked.account, leg):
+            account = books.main_account(leg.account_id)
+            if account is None or not _addressable(account, leg):
                 return AccountNotFound(leg.account_path)
-        for leg in legs:
-            account = self.locked[leg.account_id].account
-            if account.currency != leg.amount.currency:
-                return CurrencyMismatch(
-                    (*leg.amount_path[:-1], "currency"),
-                    account_currency=account.currency,
-                    currency=leg.amount.currency,
-                )
-            match account.status:
-                case AccountStatus.ACTIVE:
-                    pass
-                case AccountStatus.FROZEN:
-                    return AccountFrozen(leg.account_path)
-                case AccountStatus.CLOSED:
-                    return AccountClosed(leg.account_path)
+            accounts.append(account)
+        for leg, account in zip(legs, accounts, strict=True):
+            refusal = _refuse_currency(leg, account) or _refuse_status(leg, account)
+            if refusal is not None:
+                return refusal
+            if leg.purpose is AccountPurpose.HELD and account.tracking is BalanceTracking.DERIVED:
+                return InvalidInput(leg.account_path, "must not be a DERIVED account")
+            if leg.if_sequence is not None:
+                refusal = self.refuse_sequence(books, leg, account, leg.if_sequence)
+                if refusal is not None:
+                    return refusal
         return None
 
-    def refuse_overdraft(self, leg: RequestedLeg, balance: int) -> Refusal | None:
-        """Refuse where the account ends below zero, seen from its normal side, and may not."""
-        account = self.locked[leg.account_id].account
-        if account.allow_negative or account.from_normal_side(balance) >= 0:
-            return None
-        available = account.from_normal_side(self.standing(leg.account_id)[0])
-        return InsufficientFunds(
-            leg.amount_path,
-            account_id=account.id,
-            currency=account.currency,
-            available=available,
-            required=available - account.from_normal_side(balance),
-        )
+    def refuse_sequence(
+        self, books: Books, leg: RequestedLeg, account: Account, expected: int
+    ) -> Refusal | None:
+        path = (*leg.account_path[:-1], "ifSequence")
+        if account.hot:
+            return InvalidInput(
+                path, "must be left out where the account's tracking is not TRACKED"
+            )
+        _, found = books.standing_of(account.id)
+        return None if found == expected else SequenceMismatch(path, expected, found)
 
-    def transaction(self, request: PostingRequest) -> Transaction:
+    def refuse_balances(self, books: Books, steps: Sequence[Step]) -> Refusal | None:
+        """Judge where the accounts end.
+
+        Who can't pay learns nothing of who would receive: that a balance would overflow tells how large it is. So what
+        is overdrawn comes first.
+        """
+        for step in steps:
+            refusal = _refuse_overdraft(books, step)
+            if refusal is not None:
+                return refusal
+        for step in steps:
+            after = step.line.balance_after
+            if after is not None and not fits_int64(after):
+                return AmountOverflow(step.amount_path)
+        return None
+
+    def transaction(self, request: PostingRequest, lines: Sequence[Line]) -> Transaction:
         return Transaction(
             id=request.id,
             type=request.type,
@@ -250,9 +244,17 @@ class _Book:
             effective_at=request.effective_at or self.posted_at,
             posted_at=self.posted_at,
             reverses_id=request.reverses_id,
+            hold_id=request.hold_id,
             legs=tuple(
-                _leg(self.locked[requested.account_id].account, requested.amount.minor_units)
-                for requested in request.legs
+                Leg(
+                    line.main.id,
+                    line.main.code,
+                    line.main.owner,
+                    line.row.purpose,
+                    line.main.currency,
+                    line.amount,
+                )
+                for line in lines
             ),
         )
 
@@ -265,5 +267,39 @@ def _addressable(account: Account, leg: RequestedLeg) -> bool:
     )
 
 
-def _leg(account: Account, amount: int) -> Leg:
-    return Leg(account.id, account.code, account.owner, account.purpose, account.currency, amount)
+def _refuse_currency(leg: RequestedLeg, account: Account) -> Refusal | None:
+    if account.currency == leg.amount.currency:
+        return None
+    return CurrencyMismatch(
+        (*leg.amount_path[:-1], "currency"),
+        account_currency=account.currency,
+        currency=leg.amount.currency,
+    )
+
+
+def _refuse_status(leg: RequestedLeg, account: Account) -> Refusal | None:
+    match account.status:
+        case AccountStatus.ACTIVE:
+            return None
+        case AccountStatus.FROZEN:
+            return None if leg.releases else AccountFrozen(leg.account_path)
+        case AccountStatus.CLOSED:
+            return AccountClosed(leg.account_path)
+
+
+def _refuse_overdraft(books: Books, step: Step) -> Refusal | None:
+    """Refuse where the account ends below zero, seen from its normal side, and may not."""
+    row, main = step.line.row, step.line.main
+    if row.allow_negative:
+        return None
+    after = row.from_normal_side(books.ends_with(step.line))
+    if after >= 0:
+        return None
+    available = row.from_normal_side(books.began_with(step.line))
+    return InsufficientFunds(
+        step.amount_path,
+        account_id=main.id,
+        currency=main.currency,
+        available=available,
+        required=available - after,
+    )

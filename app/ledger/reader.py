@@ -5,13 +5,30 @@ Methods that take a caller judge rights themselves, so that no way of calling th
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
 from app.database import Database
-from app.ledger import reading
-from app.ledger.model import Account, Balance, Caller, Entry, Scope, Transaction
-from app.ledger.pages import AccountFilter, EntryFilter, Page, PageRequest
+from app.ledger import histories, reading
+from app.ledger.model import (
+    Account,
+    Balance,
+    Caller,
+    Entry,
+    Hold,
+    HoldPurpose,
+    HoldStatus,
+    Scope,
+    Transaction,
+)
+from app.ledger.pages import (
+    AccountFilter,
+    EntryFilter,
+    Page,
+    PageRequest,
+    TransactionFilter,
+)
 
 
 class Reader:
@@ -47,15 +64,37 @@ class Reader:
         """Read a page of the caller's accounts, oldest first; empty for who may not read any."""
         if not caller.scopes.intersection({Scope.WALLET, Scope.AUDIT}):
             return Page((), has_next=False, has_previous=False)
+        own = replace(wanted, owner=caller.subject)
         async with self._database.read_only() as connection:
-            return await reading.accounts_of_owner(connection, caller.subject, wanted, page)
+            return await reading.accounts_page(connection, own, page)
 
     async def count_own_accounts(self, caller: Caller, wanted: AccountFilter) -> int | None:
-        """Count the caller's accounts; None where that would read more than reading.COUNT_BOUND rows."""
+        """Count the caller's accounts; None where that would read more than pages.COUNT_BOUND rows."""
         if not caller.scopes.intersection({Scope.WALLET, Scope.AUDIT}):
             return 0
+        own = replace(wanted, owner=caller.subject)
         async with self._database.read_only() as connection:
-            return await reading.count_accounts_of_owner(connection, caller.subject, wanted)
+            return await reading.count_accounts(connection, own)
+
+    async def accounts_page(
+        self, caller: Caller, wanted: AccountFilter, page: PageRequest[UUID]
+    ) -> Page[Account]:
+        """Read a page of everybody's accounts, oldest first; needs AUDIT.
+
+        Raises MissingScopeError.
+        """
+        caller.require(Scope.AUDIT)
+        async with self._database.read_only() as connection:
+            return await reading.accounts_page(connection, wanted, page)
+
+    async def count_accounts(self, caller: Caller, wanted: AccountFilter) -> int | None:
+        """Count everybody's accounts; None where that would read more than pages.COUNT_BOUND rows; needs AUDIT.
+
+        Raises MissingScopeError.
+        """
+        caller.require(Scope.AUDIT)
+        async with self._database.read_only() as connection:
+            return await reading.count_accounts(connection, wanted)
 
     async def balances(self, ids: Sequence[UUID]) -> Mapping[UUID, Balance]:
         """Read what accounts that the caller may read have now, all at one instant."""
@@ -70,16 +109,18 @@ class Reader:
     async def entry_page(
         self, account: Account, wanted: EntryFilter, page: PageRequest[int], *, newest_first: bool
     ) -> Page[Entry]:
-        """Read a page of the account's history; the keys are sequences."""
-        async with self._database.read_only() as connection:
-            return await reading.entry_page(
-                connection, account, wanted, page, newest_first=newest_first
-            )
+        """Read a page of the account's history; the keys are sequences, stamps where the account is hot."""
+        return await histories.entry_page(
+            self._database, account, wanted, page, newest_first=newest_first
+        )
 
     async def count_entries(self, account: Account, wanted: EntryFilter) -> int | None:
-        """Count the account's entries; None where that would read more than reading.COUNT_BOUND rows."""
-        async with self._database.read_only() as connection:
-            return await reading.count_entries(connection, account, wanted)
+        """Count the account's entries; None where that would read more than pages.COUNT_BOUND rows."""
+        return await histories.count_entries(self._database, account, wanted)
+
+    async def highest_sequence(self, account: Account) -> int:
+        """Return the sequence after which a feed begins that wants nothing of the past."""
+        return await histories.highest_sequence(self._database, account)
 
     async def entries_after(self, account: Account, sequence: int, limit: int) -> Sequence[Entry]:
         """Read the entries that follow the sequence, in order, at most `limit`."""
@@ -119,14 +160,66 @@ class Reader:
             found = await reading.transactions_by_id(connection, [known.transaction_id])
         return found[known.transaction_id]
 
-    async def transaction_ids_of_entries(
-        self, sequences: Mapping[UUID, int]
-    ) -> Mapping[UUID, UUID]:
-        """Read which transaction wrote the entry with this sequence, for each account."""
+    async def transactions_page(
+        self, caller: Caller, wanted: TransactionFilter, page: PageRequest[UUID]
+    ) -> Page[Transaction]:
+        """Read a page of all transactions, newest first by their ids; needs AUDIT.
+
+        Raises MissingScopeError.
+        """
+        caller.require(Scope.AUDIT)
         async with self._database.read_only() as connection:
-            return await reading.transaction_ids_of_entries(connection, sequences)
+            return await reading.transactions_page(connection, wanted, page)
+
+    async def last_transactions(self, ids: Sequence[UUID]) -> Mapping[UUID, UUID]:
+        """Read which transaction has moved each account last, what it holds included; missing where none has."""
+        async with self._database.read_only() as connection:
+            return await reading.last_transactions(connection, ids)
 
     async def reversals(self, ids: Sequence[UUID]) -> Mapping[UUID, tuple[UUID, ...]]:
         """Read which transactions reverse or refund each of these, oldest first."""
         async with self._database.read_only() as connection:
             return await reading.reversals(connection, ids)
+
+    async def hold(self, caller: Caller, hold_id: UUID) -> Hold | None:
+        """Read a hold, if the caller may read its account; a withdrawal is none."""
+        return await self._hold(caller, hold_id, HoldPurpose.HOLD)
+
+    async def withdrawal(self, caller: Caller, withdrawal_id: UUID) -> Hold | None:
+        """Read a withdrawal, if the caller may read its account."""
+        return await self._hold(caller, withdrawal_id, HoldPurpose.WITHDRAWAL)
+
+    async def holds_page(
+        self, account: Account, status: HoldStatus | None, page: PageRequest[UUID]
+    ) -> Page[Hold]:
+        """Read a page of the account's holds, withdrawals not among them, newest first; of any status where None."""
+        async with self._database.read_only() as connection:
+            return await reading.holds_page(connection, account.id, status, page)
+
+    async def accounts_of_holds(self, ids: Sequence[UUID]) -> Mapping[UUID, Account]:
+        """Read the account of each hold, for who was handed the hold; ids that name no hold are missing."""
+        async with self._database.read_only() as connection:
+            return await reading.accounts_of_holds(connection, ids)
+
+    async def transactions_of_holds(
+        self, caller: Caller, ids: Sequence[UUID]
+    ) -> Mapping[UUID, tuple[Transaction, ...]]:
+        """Read those transactions of each hold that the caller may see, oldest first."""
+        async with self._database.read_only() as connection:
+            ids_of_holds = await reading.transactions_of_holds(connection, ids)
+            wanted = [each for found in ids_of_holds.values() for each in found]
+            transactions = await reading.transactions_by_id(connection, wanted)
+        return {
+            hold_id: tuple(
+                transactions[each] for each in found if caller.may_see(transactions[each])
+            )
+            for hold_id, found in ids_of_holds.items()
+        }
+
+    async def _hold(self, caller: Caller, hold_id: UUID, purpose: HoldPurpose) -> Hold | None:
+        async with self._database.read_only() as connection:
+            hold = (await reading.holds_by_id(connection, [hold_id])).get(hold_id)
+            if hold is None or hold.purpose is not purpose:
+                return None
+            accounts = await reading.accounts_of_holds(connection, [hold_id])
+        return hold if caller.may_read(accounts[hold_id]) else None

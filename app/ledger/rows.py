@@ -1,6 +1,9 @@
 """How rows of the database become the nouns of the ledger."""
 
+from collections.abc import Iterable
+from itertools import groupby
 from typing import Any, Final, Protocol, TypeAlias
+from uuid import UUID
 
 import orjson
 from sqlalchemy import Row
@@ -12,7 +15,12 @@ from app.ledger.model import (
     AccountPurpose,
     AccountStatus,
     BalanceTracking,
+    Hold,
+    HoldPurpose,
+    HoldStatus,
     Json,
+    Leg,
+    Transaction,
 )
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
@@ -26,7 +34,7 @@ class ReadableRow(Protocol):
         """Return the value of a column."""
 
 
-ACCOUNT_COLUMNS: Final = 12
+ACCOUNT_COLUMNS: Final = 13
 """How many columns an account takes, always the first of a row and in the order of its fields."""
 
 # A dictionary is several times faster than calling the enumeration, and each posting reads two accounts.
@@ -51,6 +59,7 @@ def account_of(row: ReadableRow) -> Account:
         tracking=_TRACKINGS[row[9]],
         metadata=row[10],
         created_at=row[11],
+        stripes=row[12],
     )
 
 
@@ -63,6 +72,61 @@ def known_key_of(row: ReadableRow) -> KnownKey:
     )
 
 
+def hold_of(row: ReadableRow) -> Hold:
+    """Read a hold from a row with the columns of hold."""
+    return Hold(
+        id=row["id"],
+        account_id=row["account_id"],
+        purpose=HoldPurpose(row["purpose"]),
+        currency=row["currency"],
+        amount=row["amount"],
+        captured=row["captured"],
+        status=HoldStatus(row["status"]),
+        expires_at=row["expires_at"],
+        description=row["description"],
+        metadata=row["metadata"],
+        external_reference=row["external_reference"],
+        failure_reason=row["failure_reason"],
+        created_at=row["created_at"],
+        closed_at=row["closed_at"],
+    )
+
+
+def transactions_of(rows: Iterable[ReadableRow]) -> dict[UUID, Transaction]:
+    """Read transactions from rows that bear a leg each, those of one transaction next to each other."""
+    return {
+        transaction_id: _transaction_of(list(legs))
+        for transaction_id, legs in groupby(rows, key=lambda row: row["id"])
+    }
+
+
 def encode_json(value: Json | None) -> str | None:
     """Encode a value for a parameter that the statement casts to jsonb."""
     return None if value is None else orjson.dumps(value).decode()
+
+
+def _transaction_of(rows: list[ReadableRow]) -> Transaction:
+    first = rows[0]
+    return Transaction(
+        id=first["id"],
+        type=first["type"],
+        caller=first["caller"],
+        description=first["description"],
+        external_reference=first["external_reference"],
+        metadata=first["metadata"],
+        effective_at=first["effective_at"],
+        posted_at=first["posted_at"],
+        reverses_id=first["reverses_id"],
+        hold_id=first["hold_id"],
+        legs=tuple(
+            Leg(
+                account_id=row["account_id"],
+                account_code=row["account_code"],
+                account_owner=row["account_owner"],
+                purpose=_PURPOSES[row["purpose"]],
+                currency=row["currency"],
+                amount=row["amount"],
+            )
+            for row in rows
+        ),
+    )

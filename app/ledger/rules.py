@@ -19,6 +19,9 @@ DESCRIPTION_LIMIT: Final = 500
 EXTERNAL_REFERENCE_LIMIT: Final = 128
 METADATA_LIMIT_BYTES: Final = 4_096
 METADATA_DEPTH_LIMIT: Final = 32
+AMOUNT_PATH: Final[Path] = ("amount", "minorUnits")
+"""Where the number stands in a request that moves one amount."""
+
 CURRENCY_RULE: Final = "must be the upper-case ISO 4217 code of a currency with a minor unit"
 YEARS: Final = range(2, 9_999)
 """The first and last year of the calendar lie outside it in some time zones."""
@@ -31,14 +34,14 @@ def refuse_key(key: str) -> Refusal | None:
     return InvalidInput(("idempotencyKey",), "must be 1 to 128 printable ASCII characters")
 
 
-def refuse_amount(amount: Money) -> Refusal | None:
+def refuse_amount(amount: Money, path: Path = ("amount",)) -> Refusal | None:
     """Refuse an amount that isn't positive, that no balance could hold, or that isn't of a currency that Saldo keeps."""
     if amount.currency not in EXPONENTS:
-        return InvalidInput(("amount", "currency"), CURRENCY_RULE)
+        return InvalidInput((*path, "currency"), CURRENCY_RULE)
     if amount.minor_units <= 0:
-        return InvalidAmount(("amount", "minorUnits"))
+        return InvalidAmount((*path, "minorUnits"))
     if not fits_int64(amount.minor_units):
-        return AmountOverflow(("amount", "minorUnits"))
+        return AmountOverflow((*path, "minorUnits"))
     return None
 
 
@@ -63,7 +66,7 @@ def refuse_text(text: str | None, limit: int, path: Path) -> Refusal | None:
     return None
 
 
-def refuse_instant(instant: datetime | None) -> Refusal | None:
+def refuse_instant(instant: datetime | None, path: Path = ("effectiveAt",)) -> Refusal | None:
     """Refuse an instant so near the ends of the calendar that it can't be written in every time zone."""
     if instant is None:
         return None
@@ -71,9 +74,7 @@ def refuse_instant(instant: datetime | None) -> Refusal | None:
     with contextlib.suppress(OverflowError):
         if instant.astimezone(UTC).year in YEARS:
             return None
-    return InvalidInput(
-        ("effectiveAt",), f"must lie between the years {YEARS.start} and {YEARS.stop - 1}"
-    )
+    return InvalidInput(path, f"must lie between the years {YEARS.start} and {YEARS.stop - 1}")
 
 
 def refuse_metadata(metadata: object, path: Path = ("metadata",)) -> Refusal | None:

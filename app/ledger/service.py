@@ -4,31 +4,48 @@ Every method takes the caller first and judges rights itself, so that no way of 
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from dataclasses import replace
+from typing import Final
 from uuid import UUID
 
 from app.database import Database, DatabaseUnavailableError
-from app.ledger import reading
-from app.ledger.accounts import (
-    CLEARING_PREFIX,
-    OpenAccountCommand,
-    insert_account_in_tx,
-    insert_account_key_in_tx,
-    opening_fingerprint,
-    refuse_opening,
-    required_scopes,
-)
+from app.ledger.accounts import OpenAccountCommand, refuse_opening, required_scopes
+from app.ledger.administration import Administration, Opened, SetAccountStatusCommand
+from app.ledger.answers import Answers, HoldAnswer, PostingAnswer
 from app.ledger.engine import PostingEngine
-from app.ledger.errors import CodeTaken, InvalidInput, LedgerUnavailableError, Refusal
-from app.ledger.idempotency import KnownKey, conflict_with
-from app.ledger.model import Account, AccountKind, Caller, Entry, Scope, Transaction
+from app.ledger.errors import (
+    InvalidInput,
+    LedgerUnavailableError,
+    Refusal,
+)
+from app.ledger.lookups import Lookups
+from app.ledger.model import Account, Caller, Scope, Transaction
 from app.ledger.movements.deposits import DepositCommand, deposit, refuse_deposit
+from app.ledger.movements.holds import (
+    CaptureHoldCommand,
+    HeldMoney,
+    PlaceHoldCommand,
+    VoidHoldCommand,
+    capture_hold,
+    place_hold,
+    void_hold,
+)
+from app.ledger.movements.postings import PostTransactionCommand, post_transaction
+from app.ledger.movements.reversals import RefundCommand, ReverseCommand, refund, reverse
+from app.ledger.movements.sweeps import SweepCommand, sweep
 from app.ledger.movements.transfers import TransferCommand, transfer
-from app.ledger.posting import NotAttempted, Outcome, Posted, Refused, Replay
+from app.ledger.movements.withdrawals import (
+    SettlementOutcome,
+    SettleWithdrawalCommand,
+    WithdrawCommand,
+    settle_withdrawal,
+    withdraw,
+)
+from app.ledger.posting import NotAttempted, Outcome, Refused
 from app.ledger.requests import PostingRequest
+from app.ledger.system_accounts import SystemAccounts
 from app.ledger.waiting import Outcomes
 
 BATCH_LIMIT: Final = 1_000
@@ -37,53 +54,52 @@ BATCH_LIMIT: Final = 1_000
 _SHARE_OF_A_BATCH: Final = 128
 """How many transfers of one batch wait for the engine at a time."""
 
-_OPENING_ATTEMPTS: Final = 3
-
-PostingAnswer: TypeAlias = Posted | Refused | NotAttempted
-"""What became of a posting; the entries of `Posted` are those that its caller may read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """The account was opened, now or by an earlier request with the same key."""
-
-    account: Account
-    replayed: bool
-
 
 class Ledger:
-    """The one object through which everything above changes the ledger; `Reader` is the one for reading."""
+    """The one object through which everything above changes the ledger; `Reader` is the one for reading.
+
+    Every method raises MissingScopeError where the caller lacks what it needs and LedgerUnavailableError where there was
+    no place or no connection in time; those that move money raise LedgerIncidentError for a fault of ours.
+    """
 
     def __init__(
-        self, database: Database, engine: PostingEngine, new_id: Callable[[], UUID]
+        self,
+        database: Database,
+        engine: PostingEngine,
+        lookups: Lookups,
+        new_id: Callable[[], UUID],
     ) -> None:
-        """Take a pool for reading and opening, the engine for posting, and the maker of UUIDv7 ids."""
-        self._database = database
+        """Take a pool for reading and opening, the engine, what is looked up before posting, and the maker of UUIDv7 ids."""
         self._engine = engine
+        self._lookups = lookups
         self._new_id = new_id
-        self._clearing_ids: dict[str, UUID] = {}
+        self._administration = Administration(database, new_id)
+        self._answers = Answers(database)
+        self._system_accounts = SystemAccounts(database, new_id)
+
+    # ------------------------------------------------------------ accounts
 
     async def open_account(self, caller: Caller, command: OpenAccountCommand) -> Opened | Refused:
-        """Open an account; WALLET opens ordinary wallets of the caller's own, OPERATE any.
-
-        Raises MissingScopeError and LedgerUnavailableError.
-        """
+        """Open an account; WALLET opens ordinary wallets of the caller's own, OPERATE any."""
         caller.require(*required_scopes(command, caller))
         refusal = refuse_opening(command, caller)
         if refusal is not None:
             return Refused(refusal)
         with _unavailable_as_one():
-            for _ in range(_OPENING_ATTEMPTS):
-                answer = await self._try_to_open(caller, command)
-                if answer is not None:
-                    return answer
-        raise LedgerUnavailableError
+            return await self._administration.open_account(caller.subject, command)
+
+    async def set_account_status(
+        self, caller: Caller, command: SetAccountStatusCommand
+    ) -> Account | Refused:
+        """Freeze, thaw or close an account; needs OPERATE."""
+        caller.require(Scope.OPERATE)
+        with _unavailable_as_one():
+            return await self._administration.set_status(caller.subject, command)
+
+    # ------------------------------------------------------------ between accounts
 
     async def transfer(self, caller: Caller, command: TransferCommand) -> PostingAnswer:
-        """Move money from an account of the caller's; needs WALLET.
-
-        Raises MissingScopeError, LedgerUnavailableError and LedgerIncidentError.
-        """
+        """Move money from an account of the caller's; needs WALLET."""
         caller.require(Scope.WALLET)
         return await self._post(caller, transfer(command, caller.subject, self._new_id()))
 
@@ -92,8 +108,8 @@ class Ledger:
     ) -> Refused | list[PostingAnswer]:
         """Make many transfers, all or nothing where `atomic`, otherwise each on its own; needs WALLET.
 
-        Raises MissingScopeError, LedgerUnavailableError and LedgerIncidentError. After LedgerUnavailableError some of
-        the transfers may be booked; the same batch may be sent again, since each has its key.
+        After LedgerUnavailableError some of the transfers may be booked; the same batch may be sent again, since each has
+        its key.
         """
         caller.require(Scope.WALLET)
         if len(commands) > BATCH_LIMIT:
@@ -116,30 +132,119 @@ class Ledger:
         if not requests:
             return []
         group = tuple(request for request in requests if isinstance(request, PostingRequest))
-        return await self._answers(caller, await self._engine.post(group))
+        return await self._answer(caller, await self._engine.post(group))
 
     async def deposit(
         self, caller: Caller, command: DepositCommand, *, default_clearing: bool
     ) -> PostingAnswer:
-        """Book money that came in; needs OPERATE. `default_clearing` books against the platform's clearing account.
-
-        Raises MissingScopeError, LedgerUnavailableError and LedgerIncidentError.
-        """
+        """Book money that came in; needs OPERATE. `default_clearing` books against the platform's clearing account."""
         caller.require(Scope.OPERATE)
         if default_clearing:
             # A clearing account is opened on first use, and a deposit that can't be booked is no use.
             refusal = refuse_deposit(command)
             if refusal is not None:
                 return Refused(refusal)
-            clearing_id = await self._clearing_account_id(command.amount.currency)
+            clearing_id = await self._system_accounts.clearing(command.amount.currency)
             command = replace(command, clearing_account_id=clearing_id)
         return await self._post(caller, deposit(command, caller.subject, self._new_id()))
+
+    async def post_transaction(
+        self, caller: Caller, command: PostTransactionCommand
+    ) -> PostingAnswer:
+        """Book any balanced set of legs; needs OPERATE."""
+        caller.require(Scope.OPERATE)
+        return await self._post(caller, post_transaction(command, caller.subject, self._new_id()))
+
+    async def reverse(self, caller: Caller, command: ReverseCommand) -> PostingAnswer:
+        """Book an earlier transaction the other way round, once; needs OPERATE."""
+        caller.require(Scope.OPERATE)
+        original = await self._original(command.transaction_id)
+        return await self._post(caller, reverse(command, original, caller.subject, self._new_id()))
+
+    async def refund(self, caller: Caller, command: RefundCommand) -> PostingAnswer:
+        """Give back some of what an earlier transaction of two parties has moved; needs OPERATE."""
+        caller.require(Scope.OPERATE)
+        original = await self._original(command.transaction_id)
+        return await self._post(caller, refund(command, original, caller.subject, self._new_id()))
+
+    async def sweep(self, caller: Caller, command: SweepCommand) -> PostingAnswer:
+        """Gather the money of a striped account in its first stripe; needs OPERATE."""
+        caller.require(Scope.OPERATE)
+        return await self._post(caller, sweep(command, caller.subject, self._new_id()))
+
+    # ------------------------------------------------------------ holds and withdrawals
+
+    async def place_hold(self, caller: Caller, command: PlaceHoldCommand) -> HoldAnswer:
+        """Set money aside; WALLET on an account of the caller's own, OPERATE on any."""
+        caller.require(Scope.WALLET, Scope.OPERATE)
+        owner = None if Scope.OPERATE in caller.scopes else caller.subject
+        return await self._post_hold(
+            caller,
+            place_hold(command, caller.subject, self._new_id(), self._new_id(), owner=owner),
+        )
+
+    async def capture_hold(self, caller: Caller, command: CaptureHoldCommand) -> HoldAnswer:
+        """Pay somebody from a hold, once, and release the rest; needs OPERATE."""
+        caller.require(Scope.OPERATE)
+        held = await self._held_money(command.hold_id)
+        return await self._post_hold(
+            caller, capture_hold(command, held, caller.subject, self._new_id())
+        )
+
+    async def void_hold(self, caller: Caller, command: VoidHoldCommand) -> HoldAnswer:
+        """Give back all that is held; needs OPERATE."""
+        caller.require(Scope.OPERATE)
+        held = await self._held_money(command.hold_id)
+        return await self._post_hold(
+            caller, void_hold(command, held, caller.subject, self._new_id())
+        )
+
+    async def withdraw(self, caller: Caller, command: WithdrawCommand) -> HoldAnswer:
+        """Set money of the caller's aside on its way to a bank; needs WALLET."""
+        caller.require(Scope.WALLET)
+        return await self._post_hold(
+            caller, withdraw(command, caller.subject, self._new_id(), self._new_id())
+        )
+
+    async def settle_withdrawal(
+        self, caller: Caller, command: SettleWithdrawalCommand
+    ) -> HoldAnswer:
+        """Book what the bank says of a withdrawal; needs OPERATE."""
+        caller.require(Scope.OPERATE)
+        held = await self._held_money(command.withdrawal_id)
+        clearing_id = None
+        if held is not None and command.outcome is SettlementOutcome.COMPLETED:
+            clearing_id = await self._system_accounts.clearing(held.currency)
+        return await self._post_hold(
+            caller, settle_withdrawal(command, held, clearing_id, caller.subject, self._new_id())
+        )
+
+    # ------------------------------------------------------------ how
+
+    async def _original(self, transaction_id: UUID | None) -> Transaction | None:
+        if transaction_id is None:
+            return None
+        with _unavailable_as_one():
+            return await self._lookups.transaction(transaction_id)
+
+    async def _held_money(self, hold_id: UUID | None) -> HeldMoney | None:
+        if hold_id is None:
+            return None
+        with _unavailable_as_one():
+            return await self._lookups.held_money(hold_id)
 
     async def _post(self, caller: Caller, request: PostingRequest | Refusal) -> PostingAnswer:
         if isinstance(request, Refusal):
             return Refused(request)
-        (answer,) = await self._answers(caller, await self._engine.post((request,)))
+        (answer,) = await self._answer(caller, await self._engine.post((request,)))
         return answer
+
+    async def _post_hold(self, caller: Caller, request: PostingRequest | Refusal) -> HoldAnswer:
+        if isinstance(request, Refusal):
+            return Refused(request)
+        (outcome,) = await self._engine.post((request,))
+        with _unavailable_as_one():
+            return await self._answers.of_hold(caller, outcome)
 
     async def _post_each(
         self, caller: Caller, requests: Sequence[PostingRequest | Refusal]
@@ -161,90 +266,11 @@ class Ledger:
                 outcomes.append(Refused(request))
                 continue
             outcomes.extend(next(arrived))
-        return await self._answers(caller, outcomes)
+        return await self._answer(caller, outcomes)
 
-    async def _answers(self, caller: Caller, outcomes: Sequence[Outcome]) -> list[PostingAnswer]:
-        """Read again what replays once answered, and leave out the entries that the caller may not read."""
-        replayed = [
-            outcome.known.transaction_id
-            for outcome in outcomes
-            if isinstance(outcome, Replay) and outcome.known.transaction_id is not None
-        ]
-        transactions: Mapping[UUID, Transaction] = {}
-        entries: Mapping[UUID, tuple[Entry, ...]] = {}
-        if replayed:
-            with _unavailable_as_one():
-                async with self._database.read_only() as connection:
-                    transactions = await reading.transactions_by_id(connection, replayed)
-                    entries = await reading.entries_of_transactions(connection, replayed)
-        answers: list[PostingAnswer] = []
-        for outcome in outcomes:
-            match outcome:
-                case Replay(KnownKey(transaction_id=UUID() as transaction_id)):
-                    answer = Posted(
-                        transactions[transaction_id], entries[transaction_id], replayed=True
-                    )
-                    answers.append(_visible(caller, answer))
-                case Posted():
-                    answers.append(_visible(caller, outcome))
-                case Refused() | NotAttempted():
-                    answers.append(outcome)
-                case Replay():
-                    # A key of another operation conflicts by its fingerprint, so it never gets here.
-                    raise AssertionError(
-                        "a posting was replayed from a key that stands for no transaction"
-                    )
-        return answers
-
-    async def _try_to_open(
-        self, caller: Caller, command: OpenAccountCommand
-    ) -> Opened | Refused | None:
-        """Open once; None means that another request booked the key or the code at the same moment."""
-        asked = opening_fingerprint(command)
-        async with self._database.transaction() as connection:
-            known = await reading.known_key(connection, caller.subject, command.key)
-            if known is not None:
-                conflict = conflict_with(known, asked)
-                if conflict is not None or known.account_id is None:
-                    return Refused(conflict) if conflict is not None else None
-                found = await reading.accounts_by_id(connection, [known.account_id])
-                return Opened(found[known.account_id], replayed=True)
-            account = await insert_account_in_tx(connection, self._new_id(), command)
-            if account is None:
-                # The code may have been taken by this very request, sent twice at the same moment.
-                mine = await reading.known_key(connection, caller.subject, command.key)
-                return Refused(CodeTaken(("code",))) if mine is None else None
-            booked = await insert_account_key_in_tx(
-                connection, caller.subject, command.key, asked, account.id
-            )
-            if not booked:
-                await connection.rollback()
-                return None
-        return Opened(account, replayed=False)
-
-    async def _clearing_account_id(self, currency: str) -> UUID:
-        """Find the platform's clearing account of a currency, opening it on first use."""
-        known = self._clearing_ids.get(currency)
-        if known is not None:
-            return known
-        code = f"{CLEARING_PREFIX}{currency}"
-        command = OpenAccountCommand(
-            key="",
-            currency=currency,
-            owner=None,
-            code=code,
-            kind=AccountKind.ASSET,
-            allow_negative=True,
-        )
+    async def _answer(self, caller: Caller, outcomes: Sequence[Outcome]) -> list[PostingAnswer]:
         with _unavailable_as_one():
-            async with self._database.transaction() as connection:
-                account = await insert_account_in_tx(connection, self._new_id(), command)
-                if account is None:
-                    account = await reading.account_by_code(connection, code)
-        if account is None:
-            raise LedgerUnavailableError
-        self._clearing_ids[currency] = account.id
-        return account.id
+            return await self._answers.of(caller, outcomes)
 
 
 @contextmanager
@@ -254,11 +280,3 @@ def _unavailable_as_one() -> Generator[None]:
         yield
     except DatabaseUnavailableError as error:
         raise LedgerUnavailableError from error
-
-
-def _visible(caller: Caller, posted: Posted) -> Posted:
-    return Posted(
-        posted.transaction,
-        tuple(entry for entry in posted.entries if caller.may_read(entry.account)),
-        posted.replayed,
-    )

@@ -9,7 +9,7 @@ from app.ledger.model import Caller
 from app.ledger.reader import Reader
 from app.ledger.service import Ledger
 from app.relay.hub import Hub
-from app.schema.errors import unauthenticated
+from app.schema.errors import too_complex, unauthenticated
 from app.schema.reads import Reads
 from app.tokens import Claims, Tokens
 
@@ -59,6 +59,9 @@ class Context:
     carried_out: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """What mutation fields of this request have done so far, to be told where a later one fails."""
 
+    items_left: int | None = None
+    """How many items of lists of unforeseen length may still be read; None where that isn't limited."""
+
     def __post_init__(self) -> None:
         caller = Caller("", frozenset()) if self.claims is None else self.claims.caller
         self.reads = Reads(self.services.reader, caller)
@@ -69,6 +72,14 @@ class Context:
         if self.claims is None:
             raise unauthenticated()
         return self.claims.caller
+
+    def spend_items(self, count: int) -> None:
+        """Account for items of a list whose length nobody knew; raises QUERY_TOO_COMPLEX where they are too many."""
+        if self.items_left is None:
+            return
+        self.items_left -= count
+        if self.items_left < 0:
+            raise too_complex("The transactions of the answer have more legs than it may show.")
 
 
 Info: TypeAlias = strawberry.Info[Context, None]

@@ -34,14 +34,42 @@ def read_entry_cursor(account_id: UUID, cursor: str) -> int:
     return sequence
 
 
-def account_cursor(owner: str, account_id: UUID) -> str:
-    """Write the cursor of an account in its owner's list."""
-    return _encode(b"account" + owner.encode(), account_id.bytes)
+def account_cursor(owner: str | None, account_id: UUID) -> str:
+    """Write the cursor of an account in its owner's list, or in that of all accounts where the owner is None."""
+    return _encode(_accounts_of(owner), account_id.bytes)
 
 
-def read_account_cursor(owner: str, cursor: str) -> UUID:
-    """Read the id of an account; raises INVALID_CURSOR unless the cursor is one of this owner's list."""
-    return UUID(bytes=_decode(b"account" + owner.encode(), cursor, _UUID_BYTES))
+def read_account_cursor(owner: str | None, cursor: str) -> UUID:
+    """Read the id of an account; raises INVALID_CURSOR unless the cursor is one of this list."""
+    return _decode_id(_accounts_of(owner), cursor)
+
+
+def hold_cursor(account_id: UUID, hold_id: UUID) -> str:
+    """Write the cursor of a hold in its account's list."""
+    return _encode(b"hold" + account_id.bytes, hold_id.bytes)
+
+
+def read_hold_cursor(account_id: UUID, cursor: str) -> UUID:
+    """Read the id of a hold; raises INVALID_CURSOR unless the cursor is one of this account."""
+    return _decode_id(b"hold" + account_id.bytes, cursor)
+
+
+def transaction_cursor(transaction_id: UUID) -> str:
+    """Write the cursor of a transaction in the list of all transactions."""
+    return _encode(b"transaction", transaction_id.bytes)
+
+
+def read_transaction_cursor(cursor: str) -> UUID:
+    """Read the id of a transaction; raises INVALID_CURSOR unless the cursor is one of that list."""
+    return _decode_id(b"transaction", cursor)
+
+
+def _accounts_of(owner: str | None) -> bytes:
+    return b"every account" if owner is None else b"account" + owner.encode()
+
+
+def _decode_id(belongs_to: bytes, cursor: str) -> UUID:
+    return UUID(bytes=_decode(belongs_to, cursor, _UUID_BYTES))
 
 
 def _encode(belongs_to: bytes, place: bytes) -> str:

@@ -31,9 +31,11 @@ def input_type(cls: type[T]) -> type[T]:
     return strawberry.input(cls, description=inspect.getdoc(cls))
 
 
-def enum_type(cls: EnumT, description: str, members: Mapping[str, str]) -> EnumT:
+def enum_type(
+    cls: EnumT, description: str, members: Mapping[str, str], *, name: str | None = None
+) -> EnumT:
     """Make a GraphQL enum of an enumeration that knows no GraphQL; `members` describes each of its members by name."""
-    strawberry.enum(cls, description=description)
+    strawberry.enum(cls, name=name, description=description)
     definition: Any = cls.__strawberry_definition__  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType]
     if not isinstance(definition, StrawberryEnumDefinition):
         raise TypeError(cls)

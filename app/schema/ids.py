@@ -7,6 +7,7 @@ never name one account, and a cache that is keyed by id never holds an object tw
 import base64
 import binascii
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 from uuid import UUID
@@ -43,22 +44,54 @@ class EntryId:
     sequence: int
 
 
-NodeId: TypeAlias = AccountId | TransactionId | EntryId
+@dataclass(frozen=True, slots=True)
+class HoldId:
+    """Names a hold."""
+
+    hold_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawalId:
+    """Names a withdrawal."""
+
+    withdrawal_id: UUID
+
+
+NodeId: TypeAlias = AccountId | TransactionId | EntryId | HoldId | WithdrawalId
+
+
+_NAMED_BY_UUID: Final[Mapping[str, Callable[[UUID], NodeId]]] = {
+    "Account": AccountId,
+    "Transaction": TransactionId,
+    "Hold": HoldId,
+    "Withdrawal": WithdrawalId,
+}
 
 
 def encode_account_id(key: UUID) -> str:
     """Write the id of an account."""
-    return _encode(f"Account:{key}")
+    return _encode(AccountId(key))
 
 
 def encode_transaction_id(key: UUID) -> str:
     """Write the id of a transaction."""
-    return _encode(f"Transaction:{key}")
+    return _encode(TransactionId(key))
 
 
 def encode_entry_id(account_key: UUID, sequence: int) -> str:
     """Write the id of an entry."""
-    return _encode(f"Entry:{account_key}:{sequence}")
+    return _encode(EntryId(account_key, sequence))
+
+
+def encode_hold_id(key: UUID) -> str:
+    """Write the id of a hold."""
+    return _encode(HoldId(key))
+
+
+def encode_withdrawal_id(key: UUID) -> str:
+    """Write the id of a withdrawal."""
+    return _encode(WithdrawalId(key))
 
 
 def decode_id(text: str) -> NodeId | None:
@@ -72,7 +105,7 @@ def decode_id(text: str) -> NodeId | None:
     except (binascii.Error, UnicodeDecodeError):
         return None
     node = _read(plain)
-    return node if node is not None and _encode(_write(node)) == text else None
+    return node if node is not None and _encode(node) == text else None
 
 
 def decode_account_id(text: str) -> UUID | None:
@@ -87,8 +120,20 @@ def decode_transaction_id(text: str) -> UUID | None:
     return node.transaction_id if isinstance(node, TransactionId) else None
 
 
-def _encode(plain: str) -> str:
-    return base64.urlsafe_b64encode(plain.encode()).rstrip(b"=").decode()
+def decode_hold_id(text: str) -> UUID | None:
+    """Read the id of a hold; None where it names nothing or something else."""
+    node = decode_id(text)
+    return node.hold_id if isinstance(node, HoldId) else None
+
+
+def decode_withdrawal_id(text: str) -> UUID | None:
+    """Read the id of a withdrawal; None where it names nothing or something else."""
+    node = decode_id(text)
+    return node.withdrawal_id if isinstance(node, WithdrawalId) else None
+
+
+def _encode(node: NodeId) -> str:
+    return base64.urlsafe_b64encode(_write(node).encode()).rstrip(b"=").decode()
 
 
 def _write(node: NodeId) -> str:
@@ -99,6 +144,10 @@ def _write(node: NodeId) -> str:
             return f"Transaction:{key}"
         case EntryId(key, sequence):
             return f"Entry:{key}:{sequence}"
+        case HoldId(key):
+            return f"Hold:{key}"
+        case WithdrawalId(key):
+            return f"Withdrawal:{key}"
 
 
 def _read(plain: str) -> NodeId | None:
@@ -108,12 +157,7 @@ def _read(plain: str) -> NodeId | None:
         uuid = UUID(key)
     except ValueError:
         return None
-    match name:
-        case "Account":
-            return AccountId(uuid)
-        case "Transaction":
-            return TransactionId(uuid)
-        case "Entry" if _WHOLE_NUMBER.fullmatch(number) and fits_int64(int(number)):
-            return EntryId(uuid, int(number))
-        case _:
-            return None
+    if name == "Entry" and _WHOLE_NUMBER.fullmatch(number) and fits_int64(int(number)):
+        return EntryId(uuid, int(number))
+    named = _NAMED_BY_UUID.get(name)
+    return None if named is None else named(uuid)

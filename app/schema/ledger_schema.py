@@ -13,6 +13,7 @@ from graphql import (
     GraphQLSchema,
     NoSchemaIntrospectionCustomRule,
     OperationDefinitionNode,
+    OperationType,
     parse,
     specified_rules,
     validate,
@@ -46,19 +47,19 @@ class PreparedDocument:
     )
     """What was found for operations whose size doesn't depend on variables."""
 
-    def refuse_size(
+    def weigh(
         self,
         schema: GraphQLSchema,
         operation: OperationDefinitionNode,
         variables: Mapping[str, Any],
-    ) -> GraphQLError | None:
-        """Refuse an operation of the document that asks for too much."""
+    ) -> Verdict:
+        """Judge how much an operation of the document asks for."""
         verdict = self.verdicts.get(operation)
         if verdict is None:
             verdict = weigh(schema, self.document, operation, variables)
             if verdict.fixed:
                 self.verdicts[operation] = verdict
-        return verdict.refusal
+        return verdict
 
 
 _NOTHING: Final = PreparedDocument(DocumentNode(definitions=()), (), ())
@@ -115,6 +116,7 @@ class _Preparation(SchemaExtension):
 
     def __init__(self) -> None:
         self._prepared = _NOTHING
+        self._items: int | None = None
 
     def on_parse(self) -> Iterator[None]:
         """Find the parsed document."""
@@ -128,6 +130,13 @@ class _Preparation(SchemaExtension):
         """Refuse the operation, or let it be executed. An empty list also keeps Strawberry from validating again."""
         self.execution_context.pre_execution_errors = list(self._refuse())
         yield
+
+    def on_stream_result(self, result: object) -> Iterator[None]:
+        """Let the next event of a subscription be as large as this one."""
+        _ = result
+        yield
+        context = cast("Context", self.execution_context.context)
+        context.items_left = self._items
 
     def _refuse(self) -> Iterator[GraphQLError]:
         schema = cast("LedgerSchema", self.execution_context.schema)
@@ -143,11 +152,14 @@ class _Preparation(SchemaExtension):
         if self._prepared.errors:
             yield from self._prepared.errors
             return
-        too_large = self._prepared.refuse_size(
+        verdict = self._prepared.weigh(
             schema.core, operation, self.execution_context.variables or {}
         )
-        if too_large is not None:
-            yield too_large
+        if verdict.refusal is not None:
+            yield verdict.refusal
+        if operation.operation is not OperationType.MUTATION:
+            # What a mutation has done is told, however long it is: its fields are few, and each changes one thing.
+            self._items = context.items_left = verdict.items
 
     def _operation(self) -> OperationDefinitionNode | None:
         """Find the operation that will run; None where the document leaves that open.

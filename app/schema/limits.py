@@ -2,6 +2,10 @@
 
 Cost. Each selection set is walked once, fragments included, and each fragment's result is kept; so the time is linear in
 the size of the document, whatever its fragments expand to. Sizes of pages and lists are taken from the variables too.
+
+Some lists show their length only when they are read: a transaction has two legs as a rule and may have hundreds. They are
+weighed by the rule, and the operation is told how many items of such lists it may read at the most, so that what comes out
+longer than the rule can't cost more than all else may.
 """
 
 from collections.abc import Mapping
@@ -33,7 +37,7 @@ from graphql import (
 from graphql.validation.rules import overlapping_fields_can_be_merged
 
 from app.schema.errors import ApiError, too_complex
-from app.schema.types.nodes import PAGE_DEFAULT, PAGE_LIMIT
+from app.schema.types.connections import PAGE_DEFAULT, PAGE_LIMIT
 
 QUERY_LIMIT: Final = 65_536
 """Longest document, in characters. Data travels in variables, which this doesn't count."""
@@ -51,6 +55,17 @@ overlapping_fields_can_be_merged.MAX_COMPLEXITY_BUDGET = 20_000
 _INTROSPECTION_COST: Final = 10_000
 """Of `__schema` and `__type`, which may ask for the whole schema."""
 
+_LENGTHS: Final = {
+    ("Transaction", "legs"): 2,
+    ("Transaction", "reversedBy"): 1,
+    ("Hold", "transactions"): 2,
+    ("Withdrawal", "transactions"): 2,
+}
+"""How long those lists are as a rule that the client doesn't give the size of."""
+
+_UNBOUNDED: Final = frozenset({("Transaction", "legs"), ("Transaction", "reversedBy")})
+"""Those of them that may be much longer."""
+
 _OVERFLOW: Final = 1 << 40
 _PAGE_SIZES: Final = frozenset({"first", "last"})
 
@@ -62,6 +77,8 @@ class Size:
     depth: int = 0
     aliases: int = 0
     cost: int = 0
+    item_cost: int = 1
+    """Of the dearest item of a list that may be longer than it was weighed."""
 
     def beside(self, other: "Size") -> "Size":
         """Put another selection beside this one."""
@@ -69,14 +86,16 @@ class Size:
             max(self.depth, other.depth),
             min(_OVERFLOW, self.aliases + other.aliases),
             min(_OVERFLOW, self.cost + other.cost),
+            max(self.item_cost, other.item_cost),
         )
 
-    def below(self, *, aliased: bool, times: int) -> "Size":
-        """Put a field above this selection, which is resolved so many times."""
+    def below(self, *, aliased: bool, times: int, unbounded: bool) -> "Size":
+        """Put a field above this selection, which is resolved so many times, or even more where `unbounded`."""
         return Size(
             self.depth + 1,
             self.aliases + aliased,
             min(_OVERFLOW, 1 + times * self.cost),
+            max(self.item_cost, self.cost) if unbounded else self.item_cost,
         )
 
 
@@ -87,6 +106,8 @@ class Verdict:
     refusal: ApiError | None
     fixed: bool
     """Whether it holds for the operation whatever the variables are."""
+    items: int = 0
+    """How many items of lists whose length isn't known beforehand the operation may read."""
 
 
 def weigh(
@@ -112,7 +133,7 @@ def weigh(
         if actual > limit:
             refusal = too_complex(f"The {name} of the operation exceeds {limit}.")
             return Verdict(refusal, fixed=not measure.looked_at_variables)
-    return Verdict(None, fixed=not measure.looked_at_variables)
+    return Verdict(None, fixed=not measure.looked_at_variables, items=COST_LIMIT // size.item_cost)
 
 
 def _fragments_of(document: DocumentNode) -> dict[str, FragmentDefinitionNode]:
@@ -211,11 +232,19 @@ class _Measure:
             if node.selection_set is None
             else self.selections(node.selection_set, _named(_type_of(definition)))
         )
-        return below.below(aliased=node.alias is not None, times=self.times(node, definition))
+        place = (parent.name, node.name.value)
+        return below.below(
+            aliased=node.alias is not None,
+            times=self.times(node, definition, _LENGTHS.get(place, 1)),
+            unbounded=place in _UNBOUNDED,
+        )
 
-    def times(self, node: FieldNode, definition: GraphQLField) -> int:
-        """How often what is below a field is resolved: the size of its page, or of a list of objects it is given."""
-        times = PAGE_DEFAULT if "first" in definition.args else 1
+    def times(self, node: FieldNode, definition: GraphQLField, length: int) -> int:
+        """How often what is below a field is resolved: the size of its page, or of a list of objects it is given.
+
+        Where neither says, it is as often as the list is long as a rule.
+        """
+        times = PAGE_DEFAULT if "first" in definition.args else length
         for argument in node.arguments or ():
             name = argument.name.value
             if name in _PAGE_SIZES:

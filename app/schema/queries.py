@@ -1,19 +1,44 @@
 """Queries: what there is, as far as the caller may see it. What isn't the caller's looks exactly like what isn't."""
 
 import asyncio
+from functools import partial
 from typing import Annotated, Final
+from uuid import UUID
 
 import strawberry
 
+from app.ledger import pages
 from app.ledger.rules import KEY_PATTERN, storable
 from app.schema.context import Context, Info
+from app.schema.cursors import (
+    account_cursor,
+    read_account_cursor,
+    read_transaction_cursor,
+    transaction_cursor,
+)
 from app.schema.described import object_type
 from app.schema.errors import bad_request
-from app.schema.ids import AccountId, EntryId, NodeId, TransactionId, decode_id
-from app.schema.types.accounts import Account, Entry
+from app.schema.ids import (
+    AccountId,
+    EntryId,
+    HoldId,
+    NodeId,
+    TransactionId,
+    WithdrawalId,
+    decode_account_id,
+    decode_hold_id,
+    decode_id,
+    decode_transaction_id,
+    decode_withdrawal_id,
+)
+from app.schema.types.account_lists import AccountConnection, AccountFilter
+from app.schema.types.accounts import Account, Entry, Hold
+from app.schema.types.connections import After, Before, First, Last, page_request
 from app.schema.types.nodes import Node
+from app.schema.types.transaction_lists import TransactionConnection, TransactionFilter
 from app.schema.types.transactions import AccountSummary, Transaction
 from app.schema.types.viewer import Viewer
+from app.schema.types.withdrawals import Withdrawal
 
 NODES_LIMIT: Final = 100
 
@@ -64,8 +89,8 @@ class Query:
         id: Annotated[strawberry.ID, strawberry.argument(description="Id of the account.")],
     ) -> Account | None:
         """Read an account."""
-        node_id = decode_id(id)
-        return await _account(info.context, node_id) if isinstance(node_id, AccountId) else None
+        account_id = decode_account_id(id)
+        return None if account_id is None else await _account(info.context, account_id)
 
     @strawberry.field(
         description="The account with this code, if the caller may read it; null where there is none."
@@ -87,6 +112,33 @@ class Query:
         account = await info.context.reads.once(lambda reader: reader.payee(code))
         return None if account is None else AccountSummary.of_account(account)
 
+    @strawberry.field(description="AUDIT. All accounts, oldest first.")
+    async def accounts(
+        self,
+        info: Info,
+        *,
+        first: First = strawberry.UNSET,
+        after: After = strawberry.UNSET,
+        last: Last = strawberry.UNSET,
+        before: Before = strawberry.UNSET,
+        filter: Annotated[
+            AccountFilter | None, strawberry.argument(description="Only these; all unless given.")
+        ] = strawberry.UNSET,
+    ) -> AccountConnection:
+        """Read a page of all accounts."""
+        caller = info.context.caller
+        request = page_request(first, after, last, before, read=partial(read_account_cursor, None))
+        wanted = pages.AccountFilter() if not filter else filter.to_wanted()
+        page = await info.context.reads.once(
+            lambda reader: reader.accounts_page(caller, wanted, request)
+        )
+        return AccountConnection.counted(
+            page,
+            Account.of,
+            lambda account: account_cursor(None, account.id),
+            lambda reader: reader.count_accounts(caller, wanted),
+        )
+
     @strawberry.field(
         description="A transaction that the caller may see; null where there is none."
     )
@@ -96,12 +148,8 @@ class Query:
         id: Annotated[strawberry.ID, strawberry.argument(description="Id of the transaction.")],
     ) -> Transaction | None:
         """Read a transaction."""
-        node_id = decode_id(id)
-        return (
-            await _transaction(info.context, node_id)
-            if isinstance(node_id, TransactionId)
-            else None
-        )
+        transaction_id = decode_transaction_id(id)
+        return None if transaction_id is None else await _transaction(info.context, transaction_id)
 
     @strawberry.field(
         description="The caller's own key: what became of a request whose answer was lost."
@@ -122,28 +170,91 @@ class Query:
         )
         return None if transaction is None else Transaction.of(transaction)
 
+    @strawberry.field(description="AUDIT. All transactions, newest first.")
+    async def transactions(
+        self,
+        info: Info,
+        *,
+        first: First = strawberry.UNSET,
+        after: After = strawberry.UNSET,
+        last: Last = strawberry.UNSET,
+        before: Before = strawberry.UNSET,
+        filter: Annotated[
+            TransactionFilter | None,
+            strawberry.argument(description="Only these; all unless given."),
+        ] = strawberry.UNSET,
+    ) -> TransactionConnection:
+        """Read a page of all transactions."""
+        caller = info.context.caller
+        request = page_request(first, after, last, before, read=read_transaction_cursor)
+        wanted = pages.TransactionFilter() if not filter else filter.to_wanted()
+        page = await info.context.reads.once(
+            lambda reader: reader.transactions_page(caller, wanted, request)
+        )
+        return TransactionConnection.of(
+            page, Transaction.of, lambda transaction: transaction_cursor(transaction.id)
+        )
+
+    @strawberry.field(
+        description="A hold on an account that the caller may read; null where there is none."
+    )
+    async def hold(
+        self,
+        info: Info,
+        id: Annotated[strawberry.ID, strawberry.argument(description="Id of the hold.")],
+    ) -> Hold | None:
+        """Read a hold."""
+        hold_id = decode_hold_id(id)
+        return None if hold_id is None else await _hold(info.context, hold_id)
+
+    @strawberry.field(
+        description="A withdrawal from an account that the caller may read; null where there is none."
+    )
+    async def withdrawal(
+        self,
+        info: Info,
+        id: Annotated[strawberry.ID, strawberry.argument(description="Id of the withdrawal.")],
+    ) -> Withdrawal | None:
+        """Read a withdrawal."""
+        withdrawal_id = decode_withdrawal_id(id)
+        return None if withdrawal_id is None else await _withdrawal(info.context, withdrawal_id)
+
 
 async def _node(context: Context, node_id: NodeId | None) -> Node | None:
     match node_id:
-        case AccountId():
-            return await _account(context, node_id)
-        case TransactionId():
-            return await _transaction(context, node_id)
+        case AccountId(account_id):
+            return await _account(context, account_id)
+        case TransactionId(transaction_id):
+            return await _transaction(context, transaction_id)
         case EntryId(account_id, sequence):
             entry = await context.reads.entries.load((account_id, sequence))
             return None if entry is None else Entry.of(entry, Account.of(entry.account))
+        case HoldId(hold_id):
+            return await _hold(context, hold_id)
+        case WithdrawalId(withdrawal_id):
+            return await _withdrawal(context, withdrawal_id)
         case None:
             return None
 
 
-async def _account(context: Context, node_id: AccountId) -> Account | None:
-    account = await context.reads.accounts.load(node_id.account_id)
+async def _account(context: Context, account_id: UUID) -> Account | None:
+    account = await context.reads.accounts.load(account_id)
     return None if account is None else Account.of(account)
 
 
-async def _transaction(context: Context, node_id: TransactionId) -> Transaction | None:
-    transaction = await context.reads.transactions.load(node_id.transaction_id)
+async def _transaction(context: Context, transaction_id: UUID) -> Transaction | None:
+    transaction = await context.reads.transactions.load(transaction_id)
     return None if transaction is None else Transaction.of(transaction)
+
+
+async def _hold(context: Context, hold_id: UUID) -> Hold | None:
+    hold = await context.reads.holds.load(hold_id)
+    return None if hold is None else Hold.of(hold)
+
+
+async def _withdrawal(context: Context, withdrawal_id: UUID) -> Withdrawal | None:
+    withdrawal = await context.reads.withdrawals.load(withdrawal_id)
+    return None if withdrawal is None else Withdrawal.of(withdrawal)
 
 
 def _require_storable(code: str) -> None:

@@ -75,7 +75,9 @@ class Subscription:
         account = await _account(info.context, account_id)
         cursor = given(after)
         if cursor is None:
-            sequence = (await info.context.reads.balances.load(account.id)).sequence
+            sequence = await info.context.reads.once(
+                lambda reader: reader.highest_sequence(account)
+            )
         else:
             sequence = read_entry_cursor(account.id, cursor) if cursor else 0
         return _entries_posted(info.context, account, sequence)
@@ -129,7 +131,7 @@ async def _balance_changes(
             async for balance in feed:
                 account = accounts[balance.account_id]
                 transaction = (
-                    await _last_transaction(context, balance) if account.id in told else None
+                    await _last_transaction(context, account.id) if account.id in told else None
                 )
                 told.add(account.id)
                 yield BalanceChange(
@@ -139,11 +141,10 @@ async def _balance_changes(
                 )
 
 
-async def _last_transaction(context: Context, balance: model.Balance) -> Transaction | None:
-    """Read what has brought the account where it stands."""
-    wanted = {balance.account_id: balance.sequence}
-    found = await context.reads.once(lambda reader: reader.transaction_ids_of_entries(wanted))
-    transaction_id = found.get(balance.account_id)
+async def _last_transaction(context: Context, account_id: UUID) -> Transaction | None:
+    """Read what has moved the account last."""
+    found = await context.reads.once(lambda reader: reader.last_transactions([account_id]))
+    transaction_id = found.get(account_id)
     if transaction_id is None:
         return None
     transaction = await context.reads.transactions.load(transaction_id)

@@ -29,6 +29,7 @@ ACCOUNT = (
       tracking <> 'DERIVED' or (allow_negative and purpose = 'MAIN')
     )
     """,
+    "create index account_hot on account (tracking, id) where tracking <> 'TRACKED'",
 )
 
 STATUS_CHANGE = """

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from app.ledger import reading
+from app.ledger import pages
 from app.ledger.accounts import OpenAccountCommand
 from app.ledger.errors import (
     CodeTaken,
@@ -32,7 +32,7 @@ from app.ledger.movements.deposits import DepositCommand
 from app.ledger.movements.transfers import TransferCommand
 from app.ledger.pages import AccountFilter, PageRequest
 from app.ledger.posting import Refused
-from app.ledger.service import Opened
+from app.ledger.administration import Opened
 from tests.support.ledger import (
     OPERATOR,
     RunningLedger,
@@ -157,8 +157,10 @@ async def test_one_key_stands_for_one_operation(books: RunningLedger) -> None:
         ({"code": "\ud800"}, "code"),
         ({"owner": ""}, "owner"),
         ({"owner": "o" * 256}, "owner"),
-        ({"tracking": BalanceTracking.STRIPED}, "tracking"),
-        ({"tracking": BalanceTracking.DERIVED}, "tracking"),
+        ({"tracking": BalanceTracking.STRIPED, "stripes": 1}, "stripes"),
+        ({"tracking": BalanceTracking.STRIPED, "stripes": 257}, "stripes"),
+        ({"tracking": BalanceTracking.DERIVED}, "allowNegative"),
+        ({"tracking": BalanceTracking.DERIVED, "allow_negative": True, "stripes": 4}, "stripes"),
         ({"stripes": 4}, "stripes"),
         ({"metadata": []}, "metadata"),
         ({"metadata": {"a": "x" * 5_000}}, "metadata"),
@@ -428,7 +430,7 @@ async def test_ones_own_accounts_are_paged_in_the_order_of_their_opening(
             Caller("alice", frozenset()), AccountFilter(), PageRequest(5)
         )
     ).items == ()
-    monkeypatch.setattr(reading, "COUNT_BOUND", len(made))
+    monkeypatch.setattr(pages, "COUNT_BOUND", len(made))
     assert await books.reader.count_own_accounts(ALICE, AccountFilter(currency="BRL")) == 5
-    monkeypatch.setattr(reading, "COUNT_BOUND", len(made) - 1)
+    monkeypatch.setattr(pages, "COUNT_BOUND", len(made) - 1)
     assert await books.reader.count_own_accounts(ALICE, AccountFilter(currency="BRL")) is None

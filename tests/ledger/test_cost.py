@@ -132,11 +132,11 @@ def whole_reads(plan: Mapping[str, Any]) -> list[str]:
 async def test_the_posting_path_probes_indexes_and_reads_no_table(crowd: Crowd, name: str) -> None:
     """As the engine's own connections plan it, with no value known, which is the plan that a session keeps."""
     statement = load_driver_statements(SQL / "posting.sql")[name]
-    nulls = ", ".join("null" for _ in statement.parameters)
+    nulls = f"({', '.join('null' for _ in statement.parameters)})" if statement.parameters else ""
     async with crowd.books.postings.transaction() as connection:
         await connection.execute("set local plan_cache_mode = force_generic_plan")
         await connection.execute(f"prepare probed as {statement.sql}")
-        plans = await connection.fetchval(f"explain (format json) execute probed ({nulls})")
+        plans = await connection.fetchval(f"explain (format json) execute probed {nulls}")
         await connection.execute("deallocate probed")
     assert whole_reads(json.loads(plans)[0]["Plan"]) == []
 
@@ -164,7 +164,7 @@ async def test_the_reads_probe_indexes_and_read_no_table(crowd: Crowd) -> None:
                 await ask.entry_page(crowd.bank, EntryFilter(), page, newest_first=newest_first)
         await ask.transactions(OPERATOR, [entry.transaction_id])
         await ask.transaction_by_key(OPERATOR, "nothing")
-        await ask.transaction_ids_of_entries({wallet: 1})
+        await ask.last_transactions([wallet, crowd.bank.id])
         await ask.reversals([entry.transaction_id])
 
     after = await reads(crowd.database)

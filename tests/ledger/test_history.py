@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from app.embedded import RunningPostgres
-from app.ledger import reading
+from app.ledger import pages
 from app.ledger.engine import EngineLimits
 from app.ledger.model import Direction, Entry
 from app.ledger.pages import EntryFilter, Page, PageRequest
@@ -212,9 +212,9 @@ async def test_a_long_list_is_counted_only_where_nothing_has_to_be_read(
     account, ledger = history.wallet.account, history.books.reader
     debits = EntryFilter(direction=Direction.DEBIT)
 
-    monkeypatch.setattr(reading, "COUNT_BOUND", total)
+    monkeypatch.setattr(pages, "COUNT_BOUND", total)
     assert await ledger.count_entries(account, debits) is not None
-    monkeypatch.setattr(reading, "COUNT_BOUND", total - 1)
+    monkeypatch.setattr(pages, "COUNT_BOUND", total - 1)
     assert await ledger.count_entries(account, debits) is None
     assert await ledger.count_entries(account, EntryFilter()) == total
 
@@ -227,8 +227,8 @@ async def test_one_entry_is_found_by_its_sequence(history: History) -> None:
         assert entry == history.entries[sequence - 1]
     for sequence in (0, -1, total + 1):
         assert await ledger.entry(wallet.owner, wallet.id, sequence) is None
-    assert await ledger.transaction_ids_of_entries({wallet.id: 12}) == {
-        wallet.id: history.entries[11].transaction_id
+    assert await ledger.last_transactions([wallet.id]) == {
+        wallet.id: history.entries[-1].transaction_id
     }
 
 

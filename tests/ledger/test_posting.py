@@ -23,9 +23,7 @@ from app.ledger.idempotency import OPERATION, KnownKey, fingerprint
 from app.ledger.model import Account, AccountKind, AccountPurpose, AccountStatus, BalanceTracking
 from app.ledger.money import INT64_MAX, INT64_MIN, Money
 from app.ledger.posting import (
-    CallerKey,
     Decision,
-    LockedAccount,
     NotAttempted,
     Posted,
     Refused,
@@ -33,6 +31,7 @@ from app.ledger.posting import (
     decide,
 )
 from app.ledger.requests import PostingRequest, RequestedLeg
+from app.ledger.standing import CallerKey, LockedAccount, Standing
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 A, B, C, BANK, MISSING = (UUID(int=number) for number in range(1, 6))
@@ -108,7 +107,7 @@ def decided(
     known: Mapping[CallerKey, KnownKey] | None = None,
     now: datetime = NOW,
 ) -> Decision:
-    return decide([tuple(group) for group in groups], accounts, known or {}, now)
+    return decide([tuple(group) for group in groups], Standing(now, accounts, known or {}))
 
 
 def only_refusal(accounts: Mapping[UUID, LockedAccount], one: PostingRequest) -> Refusal:

@@ -56,6 +56,17 @@ async def test_a_loop_that_raises_is_seen_and_disturbs_nobody(background: Backgr
         assert background.failed
 
 
+async def test_what_the_block_raises_comes_out_as_it_is(background: Background) -> None:
+    ended = asyncio.Event()
+
+    with pytest.raises(RuntimeError, match="the block"):
+        async with background.running("loop", forever, end=ended.set):
+            raise RuntimeError("the block")
+
+    assert ended.is_set()
+    assert not background.failed
+
+
 async def test_a_loop_that_ends_by_itself_is_seen(background: Background) -> None:
     async def end() -> None:
         await asyncio.sleep(0)

@@ -20,8 +20,10 @@ from app.database import Database
 from app.driver import DriverConnections
 from app.ledger.engine import EngineLimits, PostingEngine
 from app.ledger.model import Account, Scope
+from app.ledger.lookups import Lookups
 from app.ledger.reader import Reader
 from app.ledger.service import Ledger
+from app.ledger.upkeep import Upkeep
 from app.relay.broadcast import open_broadcast
 from app.relay.drain import Relay
 from app.relay.hub import Hub
@@ -213,9 +215,11 @@ async def running_server(
     link = BroadcastLink(partial(open_broadcast, broadcast_url, url))
     hub, relay = Hub(relaying, link), Relay(relaying, link)
     engine = PostingEngine(postings, engine_limits, committed=relay.wake)
-    ledger = Ledger(reads, engine, new_id)
+    lookups = Lookups(postings)
+    ledger, reader = Ledger(reads, engine, lookups, new_id), Reader(reads)
+    upkeep = Upkeep(reads, engine, lookups, new_id)
     tokens = Tokens(SECRET)
-    app = Starlette(routes=graphql_routes(Services(ledger, Reader(reads), hub, tokens, limits)))
+    app = Starlette(routes=graphql_routes(Services(ledger, reader, hub, tokens, limits)))
     server = _QuietServer(
         Config(app, port=0, lifespan="off", log_level="warning", timeout_graceful_shutdown=5)
     )
@@ -227,7 +231,7 @@ async def running_server(
             await until(lambda: server.started)
             port = server.servers[0].sockets[0].getsockname()[1]
             async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=30) as http:
-                books = RunningLedger(ledger, engine, postings, url, working)
+                books = RunningLedger(ledger, reader, upkeep, engine, postings, url, working)
                 yield ApiServer(books, hub, tokens, http, port, reads, limits)
             server.should_exit = True
             await serving

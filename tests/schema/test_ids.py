@@ -1,6 +1,7 @@
 """Ids and cursors: one spelling each, bound to what they name."""
 
 import base64
+from functools import partial
 from uuid import UUID
 
 import pytest
@@ -10,19 +11,30 @@ from hypothesis import strategies as st
 from app.schema.cursors import (
     account_cursor,
     entry_cursor,
+    hold_cursor,
     read_account_cursor,
     read_entry_cursor,
+    read_hold_cursor,
+    read_transaction_cursor,
+    transaction_cursor,
 )
 from app.schema.errors import ApiError
 from app.schema.ids import (
     AccountId,
     EntryId,
+    HoldId,
     TransactionId,
+    WithdrawalId,
     decode_account_id,
+    decode_hold_id,
     decode_id,
+    decode_transaction_id,
+    decode_withdrawal_id,
     encode_account_id,
     encode_entry_id,
+    encode_hold_id,
     encode_transaction_id,
+    encode_withdrawal_id,
 )
 from tests.support.ledger import new_id
 
@@ -39,6 +51,8 @@ def test_ids_name_what_they_were_made_of(account: UUID, sequence: int) -> None:
     assert decode_id(encode_account_id(account)) == AccountId(account)
     assert decode_id(encode_transaction_id(account)) == TransactionId(account)
     assert decode_id(encode_entry_id(account, sequence)) == EntryId(account, sequence)
+    assert decode_id(encode_hold_id(account)) == HoldId(account)
+    assert decode_id(encode_withdrawal_id(account)) == WithdrawalId(account)
 
 
 @given(text=st.text(alphabet=st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=120))
@@ -50,6 +64,10 @@ def test_whatever_is_decoded_is_spelt_in_one_way(text: str) -> None:
             assert encode_transaction_id(key) == text
         case EntryId(key, sequence):
             assert encode_entry_id(key, sequence) == text
+        case HoldId(key):
+            assert encode_hold_id(key) == text
+        case WithdrawalId(key):
+            assert encode_withdrawal_id(key) == text
         case None:
             pass
 
@@ -76,7 +94,9 @@ def test_whatever_is_decoded_is_spelt_in_one_way(text: str) -> None:
         spelt(f"Entry:{ACCOUNT}:-1"),
         spelt(f"Entry:{ACCOUNT}:1:1"),
         spelt(f"Entry:{ACCOUNT}:{2**63}"),
-        spelt(f"Hold:{ACCOUNT}"),
+        spelt(f"Hold:{ACCOUNT}:1"),
+        spelt(f"Withdrawal:{str(ACCOUNT).upper()}"),
+        spelt(f"Payment:{ACCOUNT}"),
         spelt("Account:é"),
     ],
     ids=repr,
@@ -85,9 +105,12 @@ def test_g09_other_spellings_name_nothing(text: str) -> None:
     assert decode_id(text) is None
 
 
-def test_g09_an_id_of_another_type_is_no_account() -> None:
+def test_g09_an_id_of_another_type_names_nothing() -> None:
     assert decode_account_id(encode_transaction_id(ACCOUNT)) is None
     assert decode_account_id(encode_entry_id(ACCOUNT, 1)) is None
+    assert decode_transaction_id(encode_account_id(ACCOUNT)) is None
+    assert decode_hold_id(encode_withdrawal_id(ACCOUNT)) is None
+    assert decode_withdrawal_id(encode_hold_id(ACCOUNT)) is None
 
 
 @pytest.mark.parametrize("text", ["nul\0", "\ud800", "é", "line\n", "x" * 257], ids=repr)
@@ -146,3 +169,21 @@ def test_a_cursor_of_somebody_elses_accounts_is_refused() -> None:
     assert read_account_cursor("alice", cursor) == ACCOUNT
     with pytest.raises(ApiError):
         read_account_cursor("bob", cursor)
+
+
+@given(owner=st.text(max_size=40))
+def test_a_cursor_of_one_list_is_none_of_another(owner: str) -> None:
+    readers = {
+        account_cursor(owner, ACCOUNT): partial(read_account_cursor, owner),
+        account_cursor(None, ACCOUNT): partial(read_account_cursor, None),
+        hold_cursor(OTHER_ACCOUNT, ACCOUNT): partial(read_hold_cursor, OTHER_ACCOUNT),
+        hold_cursor(ACCOUNT, ACCOUNT): partial(read_hold_cursor, ACCOUNT),
+        transaction_cursor(ACCOUNT): read_transaction_cursor,
+    }
+    assert len(readers) == 5
+    for cursor, own in readers.items():
+        assert own(cursor) == ACCOUNT
+        for other in readers.values():
+            if other is not own:
+                with pytest.raises(ApiError):
+                    other(cursor)

@@ -27,9 +27,7 @@ from app.ledger.money import INT64_MAX, INT64_MIN, Money
 from app.ledger.movements.deposits import DepositCommand, deposit
 from app.ledger.movements.transfers import TransferCommand, transfer
 from app.ledger.posting import (
-    CallerKey,
     Decision,
-    LockedAccount,
     NotAttempted,
     Outcome,
     Posted,
@@ -38,6 +36,7 @@ from app.ledger.posting import (
     decide,
 )
 from app.ledger.requests import PostingRequest, RequestedLeg
+from app.ledger.standing import CallerKey, LockedAccount, Standing
 from tests.simulation.model import Answer, Facts, Model
 
 BATCHES = 50
@@ -256,9 +255,7 @@ class Simulation:
         expected = [self.model.post_group([facts for _, facts in group]) for group in groups]
         decision = decide(
             [tuple(request for request, _ in group) for group in groups],
-            self.locked,
-            self.known,
-            self.now,
+            Standing(self.now, self.locked, self.known),
         )
         answers = [
             [answer_of(outcome, known_before) for outcome in group] for group in decision.outcomes

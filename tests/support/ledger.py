@@ -15,13 +15,17 @@ from app.database import Database
 from app.driver import DriverConnections
 from app.ledger.accounts import OpenAccountCommand
 from app.ledger.engine import EngineLimits, PostingEngine
+from app.ledger.lookups import Lookups
 from app.ledger.model import Account, AccountKind, Balance, Caller, Scope
 from app.ledger.money import Money
 from app.ledger.movements.deposits import DepositCommand
 from app.ledger.movements.transfers import TransferCommand
 from app.ledger.posting import Posted
 from app.ledger.reader import Reader
-from app.ledger.service import Ledger, Opened, PostingAnswer
+from app.ledger.administration import Opened
+from app.ledger.answers import PostingAnswer
+from app.ledger.service import Ledger
+from app.ledger.upkeep import Upkeep
 from tests.support.postgres import connect
 
 CURRENCY = "VND"
@@ -96,6 +100,7 @@ class RunningLedger:
 
     ledger: Ledger
     reader: Reader
+    upkeep: Upkeep
     engine: PostingEngine
     postings: DriverConnections
     """The engine's pool."""
@@ -179,8 +184,15 @@ async def running_ledger(
     engine = PostingEngine(postings, limits)
     working = asyncio.ensure_future(engine.run())
     try:
+        lookups = Lookups(postings)
         yield RunningLedger(
-            Ledger(reads, engine, new_id), Reader(reads), engine, postings, url, working
+            Ledger(reads, engine, lookups, new_id),
+            Reader(reads),
+            Upkeep(reads, engine, lookups, new_id),
+            engine,
+            postings,
+            url,
+            working,
         )
     finally:
         engine.close()

@@ -1,10 +1,34 @@
 -- name: insert_account
 -- No row comes back where the code is taken.
-insert into account (id, code, owner, kind, currency, allow_negative, tracking, metadata)
-values (:id, :code, :owner, :kind, :currency, :allow_negative, :tracking, cast(:metadata as jsonb))
+insert into account (id, code, owner, kind, currency, allow_negative, tracking, stripes, metadata)
+values (:id, :code, :owner, :kind, :currency, :allow_negative, :tracking, :stripes, cast(:metadata as jsonb))
 on conflict (code) do nothing
 returning
-  id, parent_id, purpose, code, owner, kind, currency, status, allow_negative, tracking, metadata, created_at;
+  id, parent_id, purpose, code, owner, kind, currency, status, allow_negative, tracking, metadata, created_at, stripes;
+
+-- name: insert_stripes
+insert into account (id, parent_id, purpose, stripe, kind, currency, allow_negative)
+select stripe.id, :parent_id, 'STRIPE', stripe.number - 1, :kind, :currency, :allow_negative
+from unnest(cast(:ids as uuid[])) with ordinality as stripe (id, number);
+
+-- name: lock_with_children
+-- Whoever posts to a derived account only shares its row, and nothing weaker than FOR UPDATE waits for them.
+select
+  id, parent_id, purpose, code, owner, kind, currency, status, allow_negative, tracking, metadata, created_at, stripes
+from account
+where id = :id or parent_id = :id
+order by id
+for update;
+
+-- name: set_status
+-- A held child's own status means nothing: what is set aside is released even while the account is frozen.
+update account
+set status = :status
+where id = :id or (parent_id = :id and purpose = 'STRIPE');
+
+-- name: insert_status_change
+insert into account_status_change (account_id, status, reason, caller)
+values (:id, :status, :reason, :caller);
 
 -- name: insert_account_key
 -- No row comes back where the key was booked meanwhile.

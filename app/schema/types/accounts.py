@@ -1,53 +1,44 @@
-"""Accounts, what they have, and their history."""
+"""Accounts, their history, and what is set aside of their money: types that lead to each other."""
 
+from functools import partial
 from typing import Annotated
 
 import strawberry
 
 from app.ledger import model, pages
 from app.schema.context import Info
-from app.schema.cursors import entry_cursor, read_entry_cursor
+from app.schema.cursors import entry_cursor, hold_cursor, read_entry_cursor, read_hold_cursor
 from app.schema.described import given, object_type
-from app.schema.ids import encode_account_id, encode_entry_id
+from app.schema.ids import encode_account_id, encode_entry_id, encode_hold_id
 from app.schema.scalars import BigInt, CurrencyCode, Instant, JsonValue
+from app.schema.types.balances import Balance, shown_sequence
+from app.schema.types.connections import (
+    After,
+    Before,
+    Connection,
+    CountedConnection,
+    First,
+    Last,
+    page_request,
+)
 from app.schema.types.entry_filter import EntryFilter, EntryOrder
-from app.schema.types.enums import AccountKind, AccountStatus, BalanceTracking, Direction
+from app.schema.types.enums import (
+    AccountKind,
+    AccountStatus,
+    BalanceTracking,
+    Direction,
+    HoldStatus,
+)
 from app.schema.types.money import Money
-from app.schema.types.nodes import After, Before, First, Last, Node, PageInfo, page_request
+from app.schema.types.nodes import Node
 from app.schema.types.transactions import Transaction
-
-
-@object_type
-class Balance:
-    """Amounts seen from the account's own normal side: positive is money it has."""
-
-    posted: Money = strawberry.field(description="available + held.")
-    held: Money = strawberry.field(description="Set aside by open holds and pending withdrawals.")
-    available: Money = strawberry.field(description="What can be spent now.")
-    sequence: BigInt | None = strawberry.field(
-        description=(
-            "Number of the last entry of this account; grows by one with each. Null where tracking is not TRACKED."
-        )
-    )
-
-    @classmethod
-    def of(cls, account: model.Account, balance: model.Balance) -> "Balance":
-        """Show what an account has."""
-        available = account.from_normal_side(balance.available)
-        held = account.from_normal_side(balance.held)
-        return cls(
-            posted=Money.of(available + held, account.currency),
-            held=Money.of(held, account.currency),
-            available=Money.of(available, account.currency),
-            sequence=_numbered(account, balance.sequence),
-        )
 
 
 @object_type
 class Account(Node):
     """A place where money of one currency is; its balance is the sum of its entries."""
 
-    key: strawberry.Private[model.Account]
+    facts: strawberry.Private[model.Account]
     code: str | None = strawberry.field(
         description=(
             'Unique name for people and partners, such as "merchant:123:available" or '
@@ -73,7 +64,7 @@ class Account(Node):
         """Show an account to who may read it."""
         return cls(
             id=strawberry.ID(encode_account_id(account.id)),
-            key=account,
+            facts=account,
             code=account.code,
             owner=account.owner,
             kind=account.kind,
@@ -89,7 +80,8 @@ class Account(Node):
     @strawberry.field(description="Current, strongly consistent.")
     async def balance(self, info: Info) -> Balance:
         """Read what the account has now."""
-        return Balance.of(self.key, await info.context.reads.balances.load(self.key.id))
+        account = self._for_reader(info)
+        return Balance.of(account, await info.context.reads.balances.load(account.id))
 
     @strawberry.field(
         description="The posted balance as it stood at that instant (by posting time), reproducible for ever."
@@ -100,8 +92,9 @@ class Account(Node):
         at: Annotated[Instant, strawberry.argument(description="Postings at it are included.")],
     ) -> Money:
         """Read what the account had then."""
-        posted = await info.context.reads.balances_at.load((self.key.id, at))
-        return Money.of(self.key.from_normal_side(posted), self.key.currency)
+        account = self._for_reader(info)
+        posted = await info.context.reads.balances_at.load((account.id, at))
+        return Money.of_account(account, posted)
 
     @strawberry.field(
         description=(
@@ -125,12 +118,9 @@ class Account(Node):
         ] = EntryOrder.NEWEST_FIRST,
     ) -> "EntryConnection":
         """Read a page of the history."""
-        account, after, before = self.key, given(after), given(before)
+        account = self._for_reader(info)
         request = page_request(
-            given(first),
-            given(last),
-            after=None if after is None else read_entry_cursor(account.id, after),
-            before=None if before is None else read_entry_cursor(account.id, before),
+            first, after, last, before, read=partial(read_entry_cursor, account.id)
         )
         wanted = pages.EntryFilter() if not filter else filter.to_wanted()
         page = await info.context.reads.once(
@@ -138,14 +128,51 @@ class Account(Node):
                 account, wanted, request, newest_first=order is not EntryOrder.OLDEST_FIRST
             )
         )
-        return EntryConnection.of(self, wanted, page)
+        return EntryConnection.counted(
+            page,
+            lambda entry: Entry.of(entry, self),
+            lambda entry: entry_cursor(account.id, entry.sequence),
+            lambda reader: reader.count_entries(account, wanted),
+        )
+
+    @strawberry.field(description="Holds on the account's money, newest first.")
+    async def holds(
+        self,
+        info: Info,
+        *,
+        first: First = strawberry.UNSET,
+        after: After = strawberry.UNSET,
+        last: Last = strawberry.UNSET,
+        before: Before = strawberry.UNSET,
+        status: Annotated[
+            HoldStatus | None, strawberry.argument(description="Only these; all unless given.")
+        ] = strawberry.UNSET,
+    ) -> "HoldConnection":
+        """Read a page of the account's holds."""
+        account = self._for_reader(info)
+        request = page_request(
+            first, after, last, before, read=partial(read_hold_cursor, account.id)
+        )
+        page = await info.context.reads.once(
+            lambda reader: reader.holds_page(account, given(status), request)
+        )
+        return HoldConnection.of(page, Hold.of, lambda hold: hold_cursor(account.id, hold.id))
+
+    def _for_reader(self, info: Info) -> model.Account:
+        """Hand out the account for reading what it has; raises MissingScopeError where the caller may not.
+
+        Who may only operate is shown which account was opened, or bears a hold, and nothing of its money.
+        """
+        if not info.context.caller.may_read(self.facts):
+            raise model.MissingScopeError((model.Scope.AUDIT,))
+        return self.facts
 
 
 @object_type
 class Entry(Node):
     """One line of one account's history; only who may read the account sees it."""
 
-    key: strawberry.Private[model.Entry]
+    facts: strawberry.Private[model.Entry]
     booked_by: strawberry.Private[model.Transaction | None]
     """The transaction, where it is at hand already."""
     account: Account = strawberry.field(description="The account whose history this is.")
@@ -168,18 +195,16 @@ class Entry(Node):
         cls, entry: model.Entry, account: Account, booked_by: model.Transaction | None = None
     ) -> "Entry":
         """Show an entry of an account to who may read the account."""
-        currency = entry.account.currency
-        after = entry.account.from_normal_side(entry.balance_after)
-        derived = entry.account.tracking is model.BalanceTracking.DERIVED
+        after = entry.balance_after
         return cls(
             id=strawberry.ID(encode_entry_id(entry.account.id, entry.sequence)),
-            key=entry,
+            facts=entry,
             booked_by=booked_by,
             account=account,
-            sequence=_numbered(entry.account, entry.sequence),
+            sequence=shown_sequence(entry.account, entry.sequence),
             direction=entry.direction,
-            amount=Money.of(entry.account.from_normal_side(entry.amount), currency),
-            balance_after=None if derived else Money.of(after, currency),
+            amount=Money.of_account(entry.account, entry.amount),
+            balance_after=None if after is None else Money.of_account(entry.account, after),
             posted_at=Instant(entry.posted_at),
         )
 
@@ -188,60 +213,69 @@ class Entry(Node):
         """Read the transaction; whoever may read one of its accounts may see it."""
         if self.booked_by is not None:
             return Transaction.of(self.booked_by)
-        found = await info.context.reads.transactions.load(self.key.transaction_id)
+        found = await info.context.reads.transactions.load(self.facts.transaction_id)
         if found is None:
             raise LookupError("an entry has no transaction that its reader may see")
         return Transaction.of(found)
 
 
 @object_type
-class EntryEdge:
-    """An entry in a list, with its place."""
-
-    cursor: str = strawberry.field(
-        description="The entry's place in the account's history; also good as `after` of entryPosted."
-    )
-    node: Entry = strawberry.field(description="The entry.")
+class EntryConnection(CountedConnection[Entry]):
+    """A page of an account's history."""
 
 
 @object_type
-class EntryConnection:
-    """A page of an account's history."""
+class Hold(Node):
+    """Money set aside in double entry: moved from the account into its own held child account, so it can't be spent twice."""
 
-    account: strawberry.Private[model.Account]
-    wanted: strawberry.Private[pages.EntryFilter]
-    edges: list[EntryEdge] = strawberry.field(description="The entries with their cursors.")
-    nodes: list[Entry] = strawberry.field(description="The entries alone.")
-    page_info: PageInfo = strawberry.field(description="Where the page stands.")
+    facts: strawberry.Private[model.Hold]
+    amount: Money = strawberry.field(description="How much was set aside.")
+    captured: Money = strawberry.field(description="How much of it went on to somebody else.")
+    status: HoldStatus = strawberry.field(description="Whether the money is still set aside.")
+    expires_at: Instant | None = strawberry.field(
+        description="When the hold is over by the database's clock; null for one that doesn't expire."
+    )
+    description: str | None = strawberry.field(description="What its sender wrote.")
+    metadata: JsonValue | None = strawberry.field(description="What its sender attached.")
+    created_at: Instant = strawberry.field(description="When the money was set aside.")
 
     @classmethod
-    def of(
-        cls, account: Account, wanted: pages.EntryFilter, page: pages.Page[model.Entry]
-    ) -> "EntryConnection":
-        """Show a page of the account's history."""
-        nodes = [Entry.of(entry, account) for entry in page.items]
-        cursors = [entry_cursor(account.key.id, entry.sequence) for entry in page.items]
+    def of(cls, hold: model.Hold) -> "Hold":
+        """Show a hold to who may read its account, or has placed it."""
         return cls(
-            account=account.key,
-            wanted=wanted,
-            edges=[
-                EntryEdge(cursor=cursor, node=node)
-                for cursor, node in zip(cursors, nodes, strict=True)
-            ],
-            nodes=nodes,
-            page_info=PageInfo.of(page, cursors),
+            id=strawberry.ID(encode_hold_id(hold.id)),
+            facts=hold,
+            amount=Money.of(hold.amount, hold.currency),
+            captured=Money.of(hold.captured, hold.currency),
+            status=hold.status,
+            expires_at=None if hold.expires_at is None else Instant(hold.expires_at),
+            description=hold.description,
+            metadata=None if hold.metadata is None else JsonValue(hold.metadata),
+            created_at=Instant(hold.created_at),
         )
 
-    @strawberry.field(
-        description="Null where an exact count would have to read more than 10,000 rows."
-    )
-    async def total_count(self, info: Info) -> BigInt | None:
-        """Count the entries that the filter lets through."""
-        count = await info.context.reads.once(
-            lambda reader: reader.count_entries(self.account, self.wanted)
-        )
-        return None if count is None else BigInt(count)
+    @strawberry.field(description="The account whose money is set aside.")
+    async def account(self, info: Info) -> Account:
+        """Read the account; what it has is for who may read it."""
+        return await account_of_hold(info, self.facts)
+
+    @strawberry.field(description="All transactions of this hold, oldest first.")
+    async def transactions(self, info: Info) -> list[Transaction]:
+        """Read the transactions that placed and ended the hold, as far as the caller may see them."""
+        return await transactions_of_hold(info, self.facts)
 
 
-def _numbered(account: model.Account, sequence: int) -> BigInt | None:
-    return BigInt(sequence) if account.tracking is model.BalanceTracking.TRACKED else None
+@object_type
+class HoldConnection(Connection[Hold]):
+    """A page of an account's holds."""
+
+
+async def account_of_hold(info: Info, hold: model.Hold) -> Account:
+    """Read the account that a hold, or a withdrawal, was taken from."""
+    return Account.of(await info.context.reads.accounts_of_holds.load(hold.id))
+
+
+async def transactions_of_hold(info: Info, hold: model.Hold) -> list[Transaction]:
+    """Read the transactions of a hold, or of a withdrawal, as far as the caller may see them."""
+    found = await info.context.reads.transactions_of_holds.load(hold.id)
+    return [Transaction.of(transaction) for transaction in found]

@@ -5,11 +5,10 @@ from enum import Enum
 import strawberry
 
 from app.ledger import pages
-from app.ledger.rules import storable
 from app.schema.described import enum_type, given, input_type
-from app.schema.errors import bad_request
 from app.schema.scalars import BigInt, Instant
 from app.schema.types.enums import Direction
+from app.schema.types.wanted_types import wanted_types
 
 
 class EntryOrder(Enum):
@@ -54,11 +53,8 @@ class EntryFilter:
 
     def to_wanted(self) -> pages.EntryFilter:
         """Read the filter; raises BAD_REQUEST for a type that no transaction can have."""
-        types = given(self.types)
-        if types is not None and not all(storable(name) for name in types):
-            raise bad_request("A transaction's type has neither U+0000 nor lone surrogates.")
         return pages.EntryFilter(
-            types=None if types is None else tuple(types),
+            types=wanted_types(self.types),
             direction=given(self.direction),
             posted_from=given(self.posted_from),
             posted_before=given(self.posted_before),

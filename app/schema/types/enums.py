@@ -1,13 +1,17 @@
 """The ledger's enumerations as the API shows them."""
 
+from enum import Enum
+
 from app.ledger.model import (
     AccountKind,
     AccountPurpose,
     AccountStatus,
     BalanceTracking,
     Direction,
+    HoldStatus,
     Scope,
 )
+from app.ledger.movements.withdrawals import SettlementOutcome
 from app.schema.described import enum_type
 
 __all__ = [
@@ -16,8 +20,20 @@ __all__ = [
     "AccountStatus",
     "BalanceTracking",
     "Direction",
+    "HoldStatus",
     "Scope",
+    "SettlementOutcome",
+    "WithdrawalStatus",
 ]
+
+
+class WithdrawalStatus(Enum):
+    """How far a withdrawal has come; the ledger keeps it as the status of a hold."""
+
+    PENDING = HoldStatus.OPEN
+    COMPLETED = HoldStatus.CAPTURED
+    FAILED = HoldStatus.VOIDED
+
 
 enum_type(
     AccountKind,
@@ -83,5 +99,35 @@ enum_type(
         "WALLET": "Own accounts: read, transfer, withdraw, hold.",
         "AUDIT": "Read every account and report; live feeds of the whole ledger.",
         "OPERATE": "Deposits, settlement of withdrawals, general postings, reversals, account administration.",
+    },
+)
+
+enum_type(
+    HoldStatus,
+    "Whether money is still set aside, and what became of it.",
+    {
+        "OPEN": "The money is set aside.",
+        "CAPTURED": "The money, or a part of it, has gone on; the rest has been given back.",
+        "VOIDED": "All of the money has been given back.",
+        "EXPIRED": "All of the money has been given back, because the time was over.",
+    },
+)
+
+enum_type(
+    WithdrawalStatus,
+    "How far a withdrawal has come.",
+    {
+        "PENDING": "The money is held until the bank confirms or refuses.",
+        "COMPLETED": "The bank has confirmed, and the money is gone.",
+        "FAILED": "The bank has refused, and the money has been given back.",
+    },
+)
+
+enum_type(
+    SettlementOutcome,
+    "What the bank says of a withdrawal.",
+    {
+        "COMPLETED": "The money has arrived.",
+        "FAILED": "The money has not been paid, and goes back.",
     },
 )

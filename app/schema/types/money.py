@@ -2,7 +2,7 @@
 
 import strawberry
 
-from app.ledger import money
+from app.ledger import model, money
 from app.schema.described import input_type, object_type
 from app.schema.scalars import BigInt, CurrencyCode, DecimalText
 
@@ -25,6 +25,11 @@ class Money:
             decimal=DecimalText(money.Money(minor_units, currency).decimal),
             currency=CurrencyCode(currency),
         )
+
+    @classmethod
+    def of_account(cls, account: model.Account, signed: int) -> "Money":
+        """Show a stored amount as the account's readers see it, from its normal side."""
+        return cls.of(account.from_normal_side(signed), account.currency)
 
 
 @input_type

@@ -4,13 +4,16 @@ from typing import assert_never
 
 import strawberry
 
-from app.ledger import service
+from app.ledger import model
+from app.ledger.administration import Opened
+from app.ledger.answers import HoldAnswer, HoldPosted, PostingAnswer
 from app.ledger.errors import Path
 from app.ledger.posting import NotAttempted, Posted, Refused
 from app.schema.described import object_type
-from app.schema.types.accounts import Account, Entry
+from app.schema.types.accounts import Account, Entry, Hold
 from app.schema.types.transactions import Transaction
 from app.schema.types.user_errors import UserError, user_error
+from app.schema.types.withdrawals import Withdrawal
 
 _REPLAYED = "True where an earlier request with this key did it, and this is what it answered."
 _USER_ERRORS = "Why nothing was done; empty where it was."
@@ -25,13 +28,28 @@ class OpenAccountPayload:
     user_errors: list[UserError] = strawberry.field(description=_USER_ERRORS)
 
     @classmethod
-    def of(cls, answer: service.Opened | Refused) -> "OpenAccountPayload":
+    def of(cls, answer: Opened | Refused) -> "OpenAccountPayload":
         """Show what became of the request."""
         match answer:
-            case service.Opened(account, replayed):
+            case Opened(account, replayed):
                 return cls(account=Account.of(account), replayed=replayed, user_errors=[])
             case Refused(refusal):
                 return cls(account=None, replayed=False, user_errors=[user_error(refusal)])
+
+
+@object_type
+class SetAccountStatusPayload:
+    """The account as it is now, or why it stayed as it was."""
+
+    account: Account | None = strawberry.field(description="Null where the request was refused.")
+    user_errors: list[UserError] = strawberry.field(description=_USER_ERRORS)
+
+    @classmethod
+    def of(cls, answer: model.Account | Refused) -> "SetAccountStatusPayload":
+        """Show what became of the request."""
+        if isinstance(answer, Refused):
+            return cls(account=None, user_errors=[user_error(answer.refusal)])
+        return cls(account=Account.of(answer), user_errors=[])
 
 
 @object_type
@@ -52,7 +70,7 @@ class PostingPayload:
     user_errors: list[UserError] = strawberry.field(description=_USER_ERRORS)
 
     @classmethod
-    def of(cls, answer: service.PostingAnswer, *, below: Path = ("input",)) -> "PostingPayload":
+    def of(cls, answer: PostingAnswer, *, below: Path = ("input",)) -> "PostingPayload":
         """Show what became of the posting; `below` is where in the arguments it stands."""
         match answer:
             case Posted(transaction, entries, replayed):
@@ -92,7 +110,7 @@ class TransferBatchPayload:
     )
 
     @classmethod
-    def of(cls, answer: Refused | list[service.PostingAnswer]) -> "TransferBatchPayload":
+    def of(cls, answer: Refused | list[PostingAnswer]) -> "TransferBatchPayload":
         """Show what became of the batch."""
         if isinstance(answer, Refused):
             return cls(results=[], user_errors=[user_error(answer.refusal)])
@@ -103,3 +121,54 @@ class TransferBatchPayload:
             ],
             user_errors=[],
         )
+
+
+@object_type
+class HoldPayload:
+    """The hold as it stands now, and the transaction that the request booked, or why nothing was done."""
+
+    hold: Hold | None = strawberry.field(description="Null where the request was refused.")
+    transaction: Transaction | None = strawberry.field(
+        description="Null where the request was refused."
+    )
+    replayed: bool = strawberry.field(description=_REPLAYED)
+    user_errors: list[UserError] = strawberry.field(description=_USER_ERRORS)
+
+    @classmethod
+    def of(cls, answer: HoldAnswer) -> "HoldPayload":
+        """Show what became of the request."""
+        match answer:
+            case HoldPosted(hold, transaction, replayed):
+                return cls(
+                    hold=Hold.of(hold),
+                    transaction=Transaction.of(transaction),
+                    replayed=replayed,
+                    user_errors=[],
+                )
+            case Refused(refusal):
+                return cls(
+                    hold=None,
+                    transaction=None,
+                    replayed=False,
+                    user_errors=[user_error(refusal)],
+                )
+
+
+@object_type
+class WithdrawPayload:
+    """The withdrawal as it stands now, or why nothing was done."""
+
+    withdrawal: Withdrawal | None = strawberry.field(
+        description="Null where the request was refused."
+    )
+    replayed: bool = strawberry.field(description=_REPLAYED)
+    user_errors: list[UserError] = strawberry.field(description=_USER_ERRORS)
+
+    @classmethod
+    def of(cls, answer: HoldAnswer) -> "WithdrawPayload":
+        """Show what became of the request."""
+        match answer:
+            case HoldPosted(hold, _, replayed):
+                return cls(withdrawal=Withdrawal.of(hold), replayed=replayed, user_errors=[])
+            case Refused(refusal):
+                return cls(withdrawal=None, replayed=False, user_errors=[user_error(refusal)])

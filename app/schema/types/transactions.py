@@ -68,7 +68,7 @@ class Leg:
 class Transaction(Node):
     """A business fact, atomic and immutable. Per currency its legs sum to zero. Visible to whoever may read one of its accounts."""
 
-    key: strawberry.Private[model.Transaction]
+    facts: strawberry.Private[model.Transaction]
     type: str = strawberry.field(
         description=(
             '"transfer", "deposit", "withdrawal", "hold", "capture", "release", "reversal", "refund", "sweep", '
@@ -80,7 +80,6 @@ class Transaction(Node):
         description="Name of the same fact in another system, such as a bank's."
     )
     metadata: JsonValue | None = strawberry.field(description="What its sender attached.")
-    legs: list[Leg] = strawberry.field(description="All sides; per currency they sum to zero.")
     effective_at: Instant = strawberry.field(
         description="When the fact happened, as the caller says; the posting time unless given."
     )
@@ -93,27 +92,34 @@ class Transaction(Node):
         """Show a transaction."""
         return cls(
             id=strawberry.ID(encode_transaction_id(transaction.id)),
-            key=transaction,
+            facts=transaction,
             type=transaction.type,
             description=transaction.description,
             external_reference=transaction.external_reference,
             metadata=None if transaction.metadata is None else JsonValue(transaction.metadata),
-            legs=[Leg.of(leg) for leg in transaction.legs],
             effective_at=Instant(transaction.effective_at),
             posted_at=Instant(transaction.posted_at),
         )
 
+    @strawberry.field(description="All sides; per currency they sum to zero.")
+    def legs(self, info: Info) -> list[Leg]:
+        """Show the sides, which may be many."""
+        info.context.spend_items(len(self.facts.legs))
+        return [Leg.of(leg) for leg in self.facts.legs]
+
     @strawberry.field(description="The transaction that this one reverses or refunds.")
     async def reverses(self, info: Info) -> "Transaction | None":
         """Read the transaction that this one takes back."""
-        if self.key.reverses_id is None:
+        if self.facts.reverses_id is None:
             return None
-        found = await info.context.reads.transactions.load(self.key.reverses_id)
+        found = await info.context.reads.transactions.load(self.facts.reverses_id)
         return None if found is None else Transaction.of(found)
 
     @strawberry.field(description="The transactions that reverse or refund this one, oldest first.")
     async def reversed_by(self, info: Info) -> list["Transaction"]:
         """Read the transactions that take this one back, as far as the caller may see them."""
         reads = info.context.reads
-        found = await reads.transactions.load_many(await reads.reversals.load(self.key.id))
+        ids = await reads.reversals.load(self.facts.id)
+        info.context.spend_items(len(ids))
+        found = await reads.transactions.load_many(ids)
         return [Transaction.of(transaction) for transaction in found if transaction is not None]

@@ -1,49 +1,16 @@
 """Refusals as the API tells them: a stable code, a sentence for people, and where in the input the cause lies."""
 
-from enum import Enum
-from typing import TypeAlias, assert_never, cast
-
 import strawberry
 
 from app.ledger import errors
-from app.ledger.errors import Path
-from app.ledger.money import Money as ExactMoney
+from app.ledger.errors import Path, RefusalCode
 from app.schema.described import enum_type, interface_type, object_type
 from app.schema.ids import encode_account_id, encode_transaction_id
+from app.schema.sentences import sentence
 from app.schema.types.money import Money
 
-
-class ErrorCode(Enum):
-    """The stable name of a refusal, those of later operations included."""
-
-    INSUFFICIENT_FUNDS = "INSUFFICIENT_FUNDS"
-    IDEMPOTENCY_CONFLICT = "IDEMPOTENCY_CONFLICT"
-    INVALID_INPUT = "INVALID_INPUT"
-    INVALID_AMOUNT = "INVALID_AMOUNT"
-    CURRENCY_MISMATCH = "CURRENCY_MISMATCH"
-    SAME_ACCOUNT = "SAME_ACCOUNT"
-    UNBALANCED = "UNBALANCED"
-    ACCOUNT_NOT_FOUND = "ACCOUNT_NOT_FOUND"
-    ACCOUNT_FROZEN = "ACCOUNT_FROZEN"
-    ACCOUNT_CLOSED = "ACCOUNT_CLOSED"
-    ACCOUNT_NOT_EMPTY = "ACCOUNT_NOT_EMPTY"
-    CODE_TAKEN = "CODE_TAKEN"
-    AMOUNT_OVERFLOW = "AMOUNT_OVERFLOW"
-    SEQUENCE_MISMATCH = "SEQUENCE_MISMATCH"
-    TRANSACTION_NOT_FOUND = "TRANSACTION_NOT_FOUND"
-    ALREADY_REVERSED = "ALREADY_REVERSED"
-    REFUND_EXCEEDS_ORIGINAL = "REFUND_EXCEEDS_ORIGINAL"
-    NOT_REVERSIBLE = "NOT_REVERSIBLE"
-    HOLD_NOT_FOUND = "HOLD_NOT_FOUND"
-    HOLD_NOT_OPEN = "HOLD_NOT_OPEN"
-    HOLD_EXPIRED = "HOLD_EXPIRED"
-    CAPTURE_EXCEEDS_HOLD = "CAPTURE_EXCEEDS_HOLD"
-    WITHDRAWAL_NOT_FOUND = "WITHDRAWAL_NOT_FOUND"
-    WITHDRAWAL_NOT_PENDING = "WITHDRAWAL_NOT_PENDING"
-
-
 enum_type(
-    ErrorCode,
+    RefusalCode,
     "The stable name of a refusal.",
     {
         "INSUFFICIENT_FUNDS": "The account would fall below zero.",
@@ -59,11 +26,11 @@ enum_type(
         "ACCOUNT_NOT_EMPTY": "The account has money or open holds, so it can't be closed.",
         "CODE_TAKEN": "Another account has this code.",
         "AMOUNT_OVERFLOW": "The balance would leave the range of a signed 64-bit integer.",
-        "SEQUENCE_MISMATCH": "The account has moved since the sequence that was named.",
+        "SEQUENCE_MISMATCH": "The account doesn't stand at the sequence that was named.",
         "TRANSACTION_NOT_FOUND": "There is no such transaction, or the caller may not see it.",
-        "ALREADY_REVERSED": "The transaction has been reversed.",
+        "ALREADY_REVERSED": "The transaction has been reversed or refunded.",
         "REFUND_EXCEEDS_ORIGINAL": "All refunds together would exceed the transaction.",
-        "NOT_REVERSIBLE": "Transactions of this type can't be reversed.",
+        "NOT_REVERSIBLE": "Transactions of this kind can't be reversed or refunded.",
         "HOLD_NOT_FOUND": "There is no such hold, or it isn't the caller's.",
         "HOLD_NOT_OPEN": "The hold has been captured, voided or has expired.",
         "HOLD_EXPIRED": "The hold's time is over.",
@@ -71,6 +38,7 @@ enum_type(
         "WITHDRAWAL_NOT_FOUND": "There is no such withdrawal, or it isn't the caller's.",
         "WITHDRAWAL_NOT_PENDING": "The withdrawal has been settled.",
     },
+    name="ErrorCode",
 )
 
 _CODE = "The stable name of the refusal."
@@ -87,7 +55,7 @@ class UserError:
     once its cause is gone.
     """
 
-    code: ErrorCode = strawberry.field(description=_CODE)
+    code: RefusalCode = strawberry.field(description=_CODE)
     message: str = strawberry.field(description=_MESSAGE)
     path: list[str] = strawberry.field(description=_PATH)
     retryable: bool = strawberry.field(description=_RETRYABLE)
@@ -120,27 +88,9 @@ class Refusal(UserError):  # noqa: N818 - a type of the API, not an exception
     """Every other refusal."""
 
 
-AnyRefusal: TypeAlias = (
-    errors.InsufficientFunds
-    | errors.IdempotencyConflict
-    | errors.InvalidInput
-    | errors.InvalidAmount
-    | errors.CurrencyMismatch
-    | errors.SameAccount
-    | errors.AccountNotFound
-    | errors.AccountFrozen
-    | errors.AccountClosed
-    | errors.CodeTaken
-    | errors.AmountOverflow
-)
-"""The ledger's refusals, all of them."""
-
-
 def user_error(refusal: errors.Refusal, *, below: Path = ("input",)) -> UserError:
     """Show a refusal; `below` is where in the arguments the refused request stands."""
-    code = ErrorCode[refusal.code.name]
-    message = _message(cast("AnyRefusal", refusal))
-    path = [*below, *refusal.path]
+    code, message, path = refusal.code, sentence(refusal), [*below, *refusal.path]
     match refusal:
         case errors.InsufficientFunds():
             missing = refusal.required - refusal.available
@@ -167,41 +117,3 @@ def user_error(refusal: errors.Refusal, *, below: Path = ("input",)) -> UserErro
             )
         case _:
             return Refusal(code=code, message=message, path=path, retryable=refusal.retryable)
-
-
-def _message(refusal: AnyRefusal) -> str:  # noqa: C901, PLR0911 - one sentence for each refusal, and no logic
-    match refusal:
-        case errors.InsufficientFunds():
-            return (
-                f"The account has {_amount(refusal.available, refusal.currency)} available, "
-                f"but {_amount(refusal.required, refusal.currency)} is needed."
-            )
-        case errors.IdempotencyConflict():
-            return "The idempotency key already stands for another request."
-        case errors.InvalidInput():
-            return f"{refusal.path[-1]} {refusal.rule}."
-        case errors.InvalidAmount():
-            return "The amount must be greater than zero."
-        case errors.CurrencyMismatch():
-            return (
-                f"The amount is in {refusal.currency}, but the account is in "
-                f"{refusal.account_currency}."
-            )
-        case errors.SameAccount():
-            return "The money would go back to the account that it comes from."
-        case errors.AccountNotFound():
-            return "There is no such account."
-        case errors.AccountFrozen():
-            return "The account is frozen."
-        case errors.AccountClosed():
-            return "The account is closed."
-        case errors.CodeTaken():
-            return "Another account has this code."
-        case errors.AmountOverflow():
-            return "The balance would become too large."
-        case _:
-            assert_never(refusal)
-
-
-def _amount(minor_units: int, currency: str) -> str:
-    return f"{ExactMoney(minor_units, currency).decimal} {currency}"

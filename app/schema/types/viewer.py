@@ -1,106 +1,19 @@
 """The caller and the caller's accounts."""
 
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Final
 
 import strawberry
 
 from app.ledger import model, pages
-from app.ledger.rules import storable
+from app.ledger.reader import Reader
 from app.schema.context import Info
 from app.schema.cursors import account_cursor, read_account_cursor
-from app.schema.described import given, input_type, object_type
-from app.schema.errors import bad_request
-from app.schema.scalars import BigInt, CurrencyCode
+from app.schema.described import object_type
+from app.schema.types.account_lists import AccountConnection, AccountFilter
 from app.schema.types.accounts import Account
-from app.schema.types.enums import AccountKind, AccountStatus, Scope
-from app.schema.types.nodes import After, Before, First, Last, PageInfo, page_request
-
-
-@input_type
-class AccountFilter:
-    """Which accounts are wanted: those that meet every condition given."""
-
-    owner: str | None = strawberry.field(
-        default=strawberry.UNSET, description="Subject that owns the account."
-    )
-    code_prefix: str | None = strawberry.field(
-        default=strawberry.UNSET, description="How the account's code begins."
-    )
-    currency: CurrencyCode | None = strawberry.field(
-        default=strawberry.UNSET, description="The account's currency."
-    )
-    kind: AccountKind | None = strawberry.field(
-        default=strawberry.UNSET, description="The account's kind."
-    )
-    status: AccountStatus | None = strawberry.field(
-        default=strawberry.UNSET, description="The account's status."
-    )
-
-    def to_wanted(self) -> pages.AccountFilter:
-        """Read the filter; raises BAD_REQUEST for a text that no account can have."""
-        code_prefix = given(self.code_prefix)
-        if code_prefix is not None and not storable(code_prefix):
-            raise bad_request("A code has neither U+0000 nor lone surrogates.")
-        return pages.AccountFilter(
-            code_prefix=code_prefix,
-            currency=given(self.currency),
-            kind=given(self.kind),
-            status=given(self.status),
-        )
-
-
-@object_type
-class AccountEdge:
-    """An account in a list, with its place."""
-
-    cursor: str = strawberry.field(description="The account's place in the list.")
-    node: Account = strawberry.field(description="The account.")
-
-
-@object_type
-class AccountConnection:
-    """A page of accounts, oldest first."""
-
-    owner: strawberry.Private[model.Caller]
-    wanted: strawberry.Private[pages.AccountFilter | None]
-    """None where no account can be meant."""
-    edges: list[AccountEdge] = strawberry.field(description="The accounts with their cursors.")
-    nodes: list[Account] = strawberry.field(description="The accounts alone.")
-    page_info: PageInfo = strawberry.field(description="Where the page stands.")
-
-    @classmethod
-    def of(
-        cls,
-        owner: model.Caller,
-        wanted: pages.AccountFilter | None,
-        page: pages.Page[model.Account],
-    ) -> "AccountConnection":
-        """Show a page of the owner's accounts."""
-        nodes = [Account.of(account) for account in page.items]
-        cursors = [account_cursor(owner.subject, account.id) for account in page.items]
-        return cls(
-            owner=owner,
-            wanted=wanted,
-            edges=[
-                AccountEdge(cursor=cursor, node=node)
-                for cursor, node in zip(cursors, nodes, strict=True)
-            ],
-            nodes=nodes,
-            page_info=PageInfo.of(page, cursors),
-        )
-
-    @strawberry.field(
-        description="Null where an exact count would have to read more than 10,000 rows."
-    )
-    async def total_count(self, info: Info) -> BigInt | None:
-        """Count the accounts that the filter lets through."""
-        wanted = self.wanted
-        if wanted is None:
-            return BigInt(0)
-        count = await info.context.reads.once(
-            lambda reader: reader.count_own_accounts(self.owner, wanted)
-        )
-        return None if count is None else BigInt(count)
+from app.schema.types.connections import After, Before, First, Last, page_request
+from app.schema.types.enums import Scope
 
 
 @object_type
@@ -130,19 +43,27 @@ class Viewer:
         ] = strawberry.UNSET,
     ) -> AccountConnection:
         """Read a page of the caller's accounts."""
-        caller, after, before = self.caller, given(after), given(before)
+        caller = self.caller
         request = page_request(
-            given(first),
-            given(last),
-            after=None if after is None else read_account_cursor(caller.subject, after),
-            before=None if before is None else read_account_cursor(caller.subject, before),
+            first, after, last, before, read=partial(read_account_cursor, caller.subject)
         )
         wanted = pages.AccountFilter() if not filter else filter.to_wanted()
-        owner = given(filter.owner) if filter else None
-        if owner is not None and owner != caller.subject:
-            nobody: pages.Page[model.Account] = pages.Page((), has_next=False, has_previous=False)
-            return AccountConnection.of(caller, None, nobody)
+        if wanted.owner not in {None, caller.subject}:
+            return AccountConnection.counted(_NOBODY, Account.of, str, _count_nobody)
         page = await info.context.reads.once(
             lambda reader: reader.own_accounts(caller, wanted, request)
         )
-        return AccountConnection.of(caller, wanted, page)
+        return AccountConnection.counted(
+            page,
+            Account.of,
+            lambda account: account_cursor(caller.subject, account.id),
+            lambda reader: reader.count_own_accounts(caller, wanted),
+        )
+
+
+_NOBODY: Final[pages.Page[model.Account]] = pages.Page((), has_next=False, has_previous=False)
+"""The caller's accounts that belong to somebody else."""
+
+
+async def _count_nobody(_reader: Reader) -> int:
+    return 0

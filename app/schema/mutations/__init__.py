@@ -1,0 +1,19 @@
+"""Mutations: what changes the ledger. The fields of one request run in order, each for itself.
+
+A refusal is data of the payload. Where a field fails with a top-level error, the answer has no data at all, because
+payloads are never null; so that this can't hide what fields before it have done, each notes what it did, and the answer
+lists it in `extensions.carriedOut`.
+"""
+
+from app.schema.described import object_type
+from app.schema.mutations.accounts import AccountMutations
+from app.schema.mutations.holds import HoldMutations
+from app.schema.mutations.postings import PostingMutations
+from app.schema.mutations.transfers import TransferMutations
+
+__all__ = ["Mutation"]
+
+
+@object_type
+class Mutation(AccountMutations, TransferMutations, HoldMutations, PostingMutations):
+    """What can be done. Several fields in one request run in order and are independent of each other."""

@@ -1,0 +1,1 @@
+"""What mutations are given, turned into the ledger's commands."""
