@@ -208,9 +208,21 @@ class Books:
 @contextlib.asynccontextmanager
 async def running_books(settings: Settings) -> AsyncGenerator[Books]:
     """Run a posting engine until the block is left; relays find what it books by themselves, without being woken."""
-    pools = _Pools.of(settings)
+    database = Database(
+        database_url_of(settings),
+        pool_size=settings.pool_size,
+        pool_timeout_ms=settings.pool_timeout_ms,
+        statement_timeout_ms=settings.statement_timeout_ms,
+        application_name="saldo books",
+        probes_only=True,
+    )
+    postings = DriverConnections(
+        database_url_of(settings),
+        statement_timeout_ms=settings.statement_timeout_ms,
+        application_name="saldo post",
+    )
     engine = PostingEngine(
-        pools.posting,
+        postings,
         EngineLimits(
             batch_max=settings.posting_batch_max,
             in_flight=settings.posting_in_flight,
@@ -222,11 +234,12 @@ async def running_books(settings: Settings) -> AsyncGenerator[Books]:
     try:
         async with background.running("posting engine", engine.run, end=engine.close):
             yield Books(
-                Openings(pools.reading, engine, SystemAccounts(pools.reading, uuid7), uuid7),
-                Upkeep(pools.reading, engine, Lookups(pools.posting), uuid7),
+                Openings(database, engine, SystemAccounts(database, uuid7), uuid7),
+                Upkeep(database, engine, Lookups(postings), uuid7),
             )
     finally:
-        await pools.close()
+        await postings.close()
+        await database.close()
 
 
 def tokens_of(settings: Settings) -> Tokens:

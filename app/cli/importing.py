@@ -107,8 +107,8 @@ def _report(comparison: Comparison, tally: Tally, *, dry_run: bool) -> None:
     Console(highlight=False).print(table)
     opened, booked = ("to open", "to book") if dry_run else ("opened", "booked")
     sys.stdout.write(
-        f"{tally.rows} rows: {tally.opened} accounts {opened}, {tally.booked} opening balances {booked}, "
-        f"{tally.there} rows there already, {tally.differing} differing.\n"
+        f"Rows: {tally.rows}; accounts {opened}: {tally.opened}; opening balances {booked}: {tally.booked}; "
+        f"there already: {tally.there}; differing: {tally.differing}.\n"
     )
     if dry_run:
         sys.stdout.write("Dry run: nothing was booked.\n")

@@ -37,10 +37,43 @@ mutation Transfer($input: TransferInput!) {{
 }}
 """
 
+PLACE_HOLD: Final = f"""
+mutation PlaceHold($input: PlaceHoldInput!) {{
+  placeHold(input: $input) {{ hold {{ id status }} transaction {{ id }} replayed {_REFUSALS} }}
+}}
+"""
+
+CAPTURE_HOLD: Final = f"""
+mutation CaptureHold($input: CaptureHoldInput!) {{
+  captureHold(input: $input) {{
+    hold {{ id status captured {_MONEY} }}
+    transaction {{ id }}
+    replayed
+    {_REFUSALS}
+  }}
+}}
+"""
+
+POST_TRANSACTION: Final = f"""
+mutation PostTransaction($input: PostTransactionInput!) {{
+  postTransaction(input: $input) {{ transaction {{ id }} replayed {_REFUSALS} }}
+}}
+"""
+
+REFUND: Final = f"""
+mutation RefundTransaction($input: RefundTransactionInput!) {{
+  refundTransaction(input: $input) {{ transaction {{ id }} replayed {_REFUSALS} }}
+}}
+"""
+
+BALANCE: Final = f"""
+query Balance($id: ID!) {{ account(id: $id) {{ balance {{ available {_MONEY} held {_MONEY} }} }} }}
+"""
+
 HISTORY: Final = f"""
 query History($id: ID!, $after: String) {{
   account(id: $id) {{
-    balance {{ available {_MONEY} sequence }}
+    balance {{ available {_MONEY} held {_MONEY} sequence }}
     entries(first: 100, after: $after, order: OLDEST_FIRST) {{
       nodes {{
         sequence

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
+from app.demo.amounts import for_people, reais
 from app.demo.api import Api, Json, ServerTroubleError
 from app.demo.documents import HISTORY
 
@@ -30,12 +30,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A wallet's whole history and the balance that its account shows."""
+    """A wallet's whole history and the balance that its account shows; amounts in minor units."""
 
     lines: tuple[Line, ...]
     balance: int
+    """What is available."""
     balance_shown: str
     """The balance as the API writes it for people."""
+    held: int
+    """What is set aside."""
 
     @property
     def numbered(self) -> bool:
@@ -67,11 +70,6 @@ class Proof:
     figures: str
 
 
-def in_reais(minor_units: int) -> str:
-    """Write centavos for people; the story knows no other currency."""
-    return f"{Decimal(minor_units).scaleb(-2):.2f} BRL"
-
-
 async def read_statement(api: Api, token: str, account_id: str) -> Statement:
     """Page through an account's history from its first entry to its last."""
     lines: list[Line] = []
@@ -84,9 +82,13 @@ async def read_statement(api: Api, token: str, account_id: str) -> Statement:
         lines += [Line.of(entry) for entry in page["nodes"]]
         after = page["pageInfo"]["endCursor"]
         if not page["pageInfo"]["hasNextPage"]:
-            available = account["balance"]["available"]
-            shown = f"{available['decimal']} {available['currency']}"
-            return Statement(tuple(lines), int(available["minorUnits"]), shown)
+            available, held = account["balance"]["available"], account["balance"]["held"]
+            return Statement(
+                tuple(lines),
+                balance=int(available["minorUnits"]),
+                balance_shown=f"{available['decimal']} {available['currency']}",
+                held=int(held["minorUnits"]),
+            )
 
 
 def prove(
@@ -94,27 +96,30 @@ def prove(
     *,
     deposited: int,
     acknowledged: Sequence[str],
-    live: Sequence[Line],
-    watched: Statement,
+    split_id: str,
+    live: Sequence[Sequence[Line]],
 ) -> Sequence[Proof]:
     """Check the histories of all wallets.
 
-    `acknowledged` are the transactions that the server has said it booked, once for each intention; `live` is what the
-    subscription on the `watched` wallet has delivered.
+    `acknowledged` are the transactions that the server has said it booked, once for each intention; `split_id` is the one
+    that divided a payment among many; `live` is what the subscriptions on the wallets have delivered, in the order of the
+    statements.
     """
-    entries = sum(len(statement.lines) for statement in statements)
+    lines = [line for statement in statements for line in statement.lines]
+    booked = {line.transaction_id for line in lines}
+    parts = [line.amount for line in lines if line.transaction_id == split_id]
     in_wallets = sum(statement.balance for statement in statements)
-    booked = {line.transaction_id for statement in statements for line in statement.lines}
+    held = sum(statement.held for statement in statements)
     return (
         Proof(
             "Every wallet's entries are numbered without a gap",
             all(statement.numbered for statement in statements),
-            f"{entries} entries in {len(statements)} wallets",
+            f"{len(lines)} entries in {len(statements)} wallets",
         ),
         Proof(
             "Every balance is the one before it plus the entry's amount",
             all(statement.chained for statement in statements),
-            f"{entries} steps",
+            f"{len(lines)} steps",
         ),
         Proof(
             "Every wallet's entries sum to its balance",
@@ -124,7 +129,17 @@ def prove(
         Proof(
             "The wallets hold what was deposited, to the cent",
             in_wallets == deposited,
-            f"{in_reais(in_wallets)} in wallets, {in_reais(deposited)} deposited",
+            f"{_shown(in_wallets)} in wallets, {_shown(deposited)} deposited",
+        ),
+        Proof(
+            "What was set aside was spent or given back",
+            held == 0,
+            f"{_shown(held)} still set aside",
+        ),
+        Proof(
+            "The split payment arrived whole",
+            len(parts) > 0 and sum(parts) == 0,
+            ", ".join(_shown(part) for part in parts),
         ),
         Proof(
             "Every acknowledged request was booked once, and nothing else was",
@@ -132,8 +147,12 @@ def prove(
             f"{len(acknowledged)} acknowledged, {len(booked)} booked",
         ),
         Proof(
-            "The subscriber saw every entry once and in order",
-            tuple(live) == watched.lines,
-            f"{len(live)} seen, {len(watched.lines)} in the history",
+            "Subscribers saw every entry of every wallet once and in order",
+            [tuple(seen) for seen in live] == [statement.lines for statement in statements],
+            f"{sum(map(len, live))} seen, {len(lines)} in the histories",
         ),
     )
+
+
+def _shown(minor_units: int) -> str:
+    return for_people(reais(minor_units))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Final
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -11,6 +12,9 @@ from rich.table import Table
 
 from app.demo.api import Json
 from app.demo.proofs import Proof
+
+_NAME_WIDTH: Final = 9
+"""Of the longest name in the story."""
 
 
 def money(amount: Json) -> str:
@@ -54,7 +58,7 @@ class Screen:
         amount = money(entry["amount"])
         colour = "red" if amount.startswith("-") else "green"
         self.console.print(
-            f"[dim]live[/] {name} [dim]#{entry['sequence']}[/] "
+            f"[dim]live[/] {name:<{_NAME_WIDTH}} [dim]{'#' + entry['sequence']:<4}[/] "
             f"[{colour}]{amount:>12}[/] → {money(entry['balanceAfter']):>14}  "
             f"[dim]{entry['transaction']['description'] or entry['transaction']['type']}[/]",
             highlight=False,

@@ -46,7 +46,14 @@ async def entry_page(
         found = await entries.entry_page(
             connection, account, wanted, page, newest_first=newest_first, end=end
         )
-    return replace(found, items=await _completed(database, found.items, end))
+        if account.tracking is BalanceTracking.DERIVED or not found.items:
+            return found
+        lines = found.items[::-1] if newest_first else found.items
+        without_gaps = wanted == EntryFilter()
+        stamps = [line.sequence for line in (lines[:1] if without_gaps else lines)]
+        available = await entries.striped_balances(connection, account, stamps)
+    lines = _running(lines, available)
+    return replace(found, items=lines[::-1] if newest_first else lines)
 
 
 async def count_entries(database: Database, account: Account, wanted: EntryFilter) -> int | None:
@@ -101,6 +108,16 @@ async def with_balances(database: Database, lines: Sequence[Entry]) -> tuple[Ent
         return tuple(lines)
     end = await _settled_end(database, beyond=max(stamps))
     return await _completed(database, lines, end)
+
+
+def _running(lines: Sequence[Entry], available: Mapping[int, int]) -> tuple[Entry, ...]:
+    """Complete the lines of one account, oldest first; a balance that isn't known follows from the line before."""
+    completed: list[Entry] = []
+    after = 0
+    for line in lines:
+        after = available.get(line.sequence, after + line.amount)
+        completed.append(replace(line, balance_after=after))
+    return tuple(completed)
 
 
 async def _completed(database: Database, lines: Sequence[Entry], end: int) -> tuple[Entry, ...]:

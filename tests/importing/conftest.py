@@ -21,6 +21,6 @@ async def books(database_url: TestDatabase) -> AsyncGenerator[RunningLedger]:
 
 @pytest.fixture
 async def openings(books: RunningLedger) -> AsyncGenerator[Openings]:
-    database = Database(books.url, pool_size=5, pool_timeout_ms=30_000)
+    database = Database(books.url, pool_size=5, pool_timeout_ms=30_000, probes_only=True)
     yield Openings(database, books.engine, SystemAccounts(database, new_id), new_id)
     await database.close()

@@ -5,20 +5,35 @@ import random
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
-from itertools import pairwise
+from itertools import accumulate
+from typing import Any
 
 import pytest
 
 from app.embedded import RunningPostgres
 from app.ledger import pages
 from app.ledger.engine import EngineLimits
-from app.ledger.model import Direction, Entry
+from app.ledger.model import Balance, BalanceTracking, Direction, Entry
 from app.ledger.pages import EntryFilter, Page, PageRequest
 from tests.support.invariants import assert_books_are_right
-from tests.support.ledger import RunningLedger, Wallet, contents, posted, running_ledger
+from tests.support.ledger import (
+    RunningLedger,
+    Wallet,
+    contents,
+    posted,
+    running_ledger,
+    wallet_user,
+)
 from tests.support.postgres import TestDatabase, connect
 
 DAY = timedelta(days=1)
+
+
+TRACKINGS: dict[BalanceTracking, dict[str, Any]] = {
+    BalanceTracking.TRACKED: {},
+    BalanceTracking.STRIPED: {"stripes": 3},
+    BalanceTracking.DERIVED: {"allow_negative": True},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,36 +46,50 @@ class History:
     types: Sequence[str]
     """The type of the transaction of each entry."""
 
+    def balance_at(self, instant: datetime) -> int:
+        return sum(entry.amount for entry in self.entries if entry.posted_at <= instant)
 
-@pytest.fixture(scope="module")
-async def history(postgres: RunningPostgres, template_database: str) -> AsyncGenerator[History]:
-    """Share one history among all tests that only read it."""
-    name = "history"
+
+@pytest.fixture(scope="module", params=TRACKINGS)
+async def history(
+    request: pytest.FixtureRequest, postgres: RunningPostgres, template_database: str
+) -> AsyncGenerator[History]:
+    """Share one history of each kind of account among all tests that only read it."""
+    tracking: BalanceTracking = request.param
+    name = f"history_{tracking.lower()}"
     postgres.create_database(name, template_database)
     database = TestDatabase.of(postgres, name)
     async with running_ledger(database.runtime_url) as books:
-        wallet, other = await books.wallet("alice", 500), await books.wallet("bob", 500)
-        entries = [
-            *(await books.reader.entries_after(wallet.account, 0, 10)),
-        ]
-        types = ["deposit"]
+        account = await books.open(owner="alice", tracking=tracking, **TRACKINGS[tracking])
+        wallet, other = Wallet(account, wallet_user("alice")), await books.wallet("bob", 500)
+        await books.deposit(account, 500)
+        entries: list[Entry] = []
+        types: list[str] = []
+
+        async def note(*lines: Entry) -> None:
+            newest = await books.reader.entries_after(
+                account, entries[-1].sequence if entries else 0, 100
+            )
+            assert not lines or sorted(lines, key=lambda line: line.sequence) == list(newest)
+            entries.extend(newest)
+            found = await books.reader.transactions(
+                wallet.owner, [line.transaction_id for line in newest]
+            )
+            types.extend(found[line.transaction_id].type for line in newest)
+
+        await note()
         chance = random.Random(7)
         for _ in range(40):
             match chance.randrange(3):
                 case 0:
-                    answer = posted(await books.transfer(wallet, other, chance.randint(1, 12)))
+                    sent = posted(await books.transfer(wallet, other, chance.randint(1, 12)))
+                    await note(*sent.entries)
                 case 1:
                     await books.transfer(other, wallet, chance.randint(1, 12))
-                    answer = None
+                    await note()
                 case _:
-                    await books.deposit(wallet.account, chance.randint(1, 12))
-                    answer = None
-            (newest,) = await books.reader.entries_after(wallet.account, len(entries), 10)
-            assert answer is None or answer.entries == (newest,)
-            entries.append(newest)
-            transaction_id = newest.transaction_id
-            found = await books.reader.transactions(wallet.owner, [transaction_id])
-            types.append(found[transaction_id].type)
+                    await books.deposit(account, chance.randint(1, 12))
+                    await note()
         yield History(books, wallet, entries, types)
     await assert_books_are_right(database.superuser_url)
     postgres.drop_database(name)
@@ -69,7 +98,16 @@ async def history(postgres: RunningPostgres, template_database: str) -> AsyncGen
 def test_the_history_has_everything_that_the_filters_tell_apart(history: History) -> None:
     assert {entry.direction for entry in history.entries} == set(Direction)
     assert set(history.types) == {"deposit", "transfer"}
-    assert len({entry.posted_at for entry in history.entries}) == len(history.entries)
+    assert len({entry.posted_at for entry in history.entries}) == 41
+
+
+def test_every_line_tells_what_its_account_has_after_it(history: History) -> None:
+    after = 0
+    for entry in history.entries:
+        after += entry.amount
+        derived = entry.account.tracking is BalanceTracking.DERIVED
+        assert entry.balance_after == (None if derived else after)
+        assert entry.account == history.wallet.account
 
 
 FILTERS: dict[str, Callable[[History], tuple[EntryFilter, Callable[[int], bool]]]] = {
@@ -155,8 +193,8 @@ async def test_a_page_is_the_same_part_of_the_list_in_every_direction_and_order(
 ) -> None:
     wanted, matches = FILTERS[name](history)
     matching = [entry for index, entry in enumerate(history.entries) if matches(index)]
-    total = len(history.entries)
-    bounds = [None, 0, 1, 12, total, total + 1]
+    first, middle, last = (history.entries[place].sequence for place in (0, 11, -1))
+    bounds = [None, 0, first, middle, last, last + 1]
     requests = [
         PageRequest(limit, after, before, backward)
         for limit in (1, 7, len(matching) or 1, 100)
@@ -166,7 +204,13 @@ async def test_a_page_is_the_same_part_of_the_list_in_every_direction_and_order(
             *((b, None) for b in bounds),
             *((None, b) for b in bounds),
         ]
-    ] + [PageRequest(5, 20, 10), PageRequest(5, 10, 20), PageRequest(3, 10, 20, backward=True)]
+    ]
+    low, high = history.entries[9].sequence, history.entries[19].sequence
+    requests += [
+        PageRequest(5, high, low),
+        PageRequest(5, low, high),
+        PageRequest(3, low, high, backward=True),
+    ]
     for request in requests:
         page = await history.books.reader.entry_page(
             history.wallet.account, wanted, request, newest_first=newest_first
@@ -216,31 +260,56 @@ async def test_a_long_list_is_counted_only_where_nothing_has_to_be_read(
     assert await ledger.count_entries(account, debits) is not None
     monkeypatch.setattr(pages, "COUNT_BOUND", total - 1)
     assert await ledger.count_entries(account, debits) is None
-    assert await ledger.count_entries(account, EntryFilter()) == total
+    assert await ledger.count_entries(account, EntryFilter()) == (None if account.hot else total)
 
 
 async def test_one_entry_is_found_by_its_sequence(history: History) -> None:
-    ledger, wallet, total = history.books.reader, history.wallet, len(history.entries)
+    ledger, wallet = history.books.reader, history.wallet
 
-    for sequence in (1, 12, total):
-        entry = await ledger.entry(wallet.owner, wallet.id, sequence)
-        assert entry == history.entries[sequence - 1]
-    for sequence in (0, -1, total + 1):
+    for entry in (history.entries[place] for place in (0, 11, -1)):
+        assert await ledger.entry(wallet.owner, wallet.id, entry.sequence) == entry
+    for sequence in (0, -1, history.entries[-1].sequence + 1):
         assert await ledger.entry(wallet.owner, wallet.id, sequence) is None
-    assert await ledger.last_transactions([wallet.id]) == {
-        wallet.id: history.entries[-1].transaction_id
-    }
 
 
 async def test_a_feed_goes_on_after_any_sequence(history: History) -> None:
+    ledger, account, entries = history.books.reader, history.wallet.account, history.entries
+
+    assert list(await ledger.entries_after(account, 0, 100)) == list(entries)
+    assert list(await ledger.entries_after(account, entries[11].sequence, 5)) == entries[12:17]
+    assert list(await ledger.entries_after(account, entries[-1].sequence, 5)) == []
+
+
+async def test_a_feed_that_wants_nothing_of_the_past_begins_behind_it(history: History) -> None:
     ledger, account = history.books.reader, history.wallet.account
 
-    assert list(await ledger.entries_after(account, 0, 100)) == list(history.entries)
-    assert list(await ledger.entries_after(account, 12, 5)) == list(history.entries[12:17])
-    assert list(await ledger.entries_after(account, len(history.entries), 5)) == []
+    highest = await ledger.highest_sequence(account)
+
+    assert highest >= history.entries[-1].sequence
+    if not account.hot:
+        assert highest == len(history.entries)
 
 
-# ---------------------------------------------------------------- balances at an instant
+async def test_what_moved_an_account_last_is_told(history: History) -> None:
+    assert await history.books.reader.last_transactions([history.wallet.id]) == {
+        history.wallet.id: history.entries[-1].transaction_id
+    }
+
+
+# ---------------------------------------------------------------- balances
+
+
+async def test_a_balance_is_the_sum_of_the_entries(history: History) -> None:
+    wallet, total = history.wallet, len(history.entries)
+
+    balance = (await history.books.reader.balances([wallet.id]))[wallet.id]
+
+    assert balance == Balance(
+        wallet.id,
+        available=sum(entry.amount for entry in history.entries),
+        held=0,
+        sequence=0 if wallet.account.hot else total,
+    )
 
 
 async def test_l16_a_balance_at_an_instant_is_that_after_the_last_entry_until_then(
@@ -252,18 +321,16 @@ async def test_l16_a_balance_at_an_instant_is_that_after_the_last_entry_until_th
         return (await ledger.balances_at([wallet.id], instant))[wallet.id]
 
     tick = timedelta(microseconds=1)
-    for before, entry in pairwise(history.entries):
-        assert await at(entry.posted_at) == entry.balance_after
-        assert await at(entry.posted_at - tick) == before.balance_after
-        assert await at(entry.posted_at + tick) == entry.balance_after
-    first, last = history.entries[0], history.entries[-1]
-    assert await at(first.posted_at - tick) == 0
-    assert await at(first.posted_at) == first.balance_after
+    instants = [entry.posted_at for entry in history.entries]
+    for instant in instants:
+        for moment in (instant - tick, instant, instant + tick):
+            assert await at(moment) == history.balance_at(moment)
+    assert await at(instants[0] - tick) == 0
+    assert await at(instants[0]) == 500
     assert await at(datetime(1970, 1, 1, tzinfo=UTC)) == 0
-    assert await at(last.posted_at + 1_000 * DAY) == last.balance_after
+    assert await at(instants[-1] + 1_000 * DAY) == history.balance_at(instants[-1])
     there = timezone(timedelta(hours=-3))
-    middle = history.entries[20]
-    assert await at(middle.posted_at.astimezone(there)) == middle.balance_after
+    assert await at(instants[20].astimezone(there)) == history.balance_at(instants[20])
 
 
 async def test_an_account_without_entries_had_nothing_at_any_time(books: RunningLedger) -> None:
@@ -299,8 +366,9 @@ async def test_l16_entries_of_one_batch_keep_their_order_though_they_share_their
             chain = list(reversed(met)) if newest_first else met
             assert [entry.sequence for entry in chain] == list(range(1, 202))
             assert chain[1:] == entries
-            for before, after in pairwise(chain):
-                assert after.balance_after == before.balance_after + after.amount
+            assert [entry.balance_after for entry in chain] == list(
+                accumulate(entry.amount for entry in chain)
+            )
         at = books.reader.balances_at
         assert (await at([a.id], instant))[a.id] == entries[-1].balance_after
         just_before = instant - timedelta(microseconds=1)

@@ -19,7 +19,11 @@ def empty_database(postgres: RunningPostgres) -> Generator[TestDatabase]:
 
 
 @pytest.mark.parametrize(
-    "command", [(), ("serve",), ("relay",), ("migrate",), ("token",), ("demo",)]
+    "command",
+    [
+        *((), ("serve",), ("relay",), ("migrate",), ("token",), ("demo",)),
+        *(("import",), ("expire-holds",)),
+    ],
 )
 def test_every_command_explains_itself(tmp_path: Path, command: tuple[str, ...]) -> None:
     explained = run_saldo(tmp_path, *command, "--help")
@@ -48,6 +52,13 @@ def test_every_command_explains_itself(tmp_path: Path, command: tuple[str, ...])
         ),
         (("serve",), {"SALDO_DATABASE_URL": "postgresql://a:hush@127.0.0.1:1/x"}, "can't be used"),
         (("relay",), {"SALDO_DATABASE_URL": "postgresql://127.0.0.1:1/x"}, "can't be used"),
+        (
+            ("expire-holds",),
+            {"SALDO_DATABASE_URL": "postgresql://127.0.0.1:1/x"},
+            "The database can't be used: nothing accepts connections at its address.",
+        ),
+        (("import", "no/such.csv"), {}, "no/such.csv can't be read: No such file or directory."),
+        (("import", "."), {}, ". can't be read: Is a directory."),
         (("token", "--sub", "", "--scope", "WALLET"), {}, "--sub must have"),
         (("demo", "--url", "127.0.0.1:8000"), {}, "--url must be an address"),
         (("demo", "--url", "http://[::1"), {}, "--url must be an address"),
@@ -92,6 +103,7 @@ def test_the_release_can_be_asked_for(tmp_path: Path) -> None:
         ("token", "--sub", "alice", "--scope", "EVERYTHING"),
         ("token", "--sub", "alice", "--scope", "WALLET", "--ttl", "0"),
         ("serve", "--workers", "0"),
+        ("import",),
         ("pay",),
     ],
 )

@@ -577,7 +577,8 @@ async def test_g09_a_cursor_of_another_account_opens_nothing(
         for side in ("after", "before"):
             error = await server.fail(HOLDS, id=account_id(alice), **{side: forged})
             assert error["extensions"] == {"code": "INVALID_CURSOR"}
-    for arguments in ({"first": 0}, {"last": 101}, {"first": 1, "last": 1}):
+    silly: list[JsonObject] = [{"first": 0}, {"last": 101}, {"first": 1, "last": 1}]
+    for arguments in silly:
         error = await server.fail(HOLDS, id=account_id(alice), **arguments)
         assert error["extensions"] == {"code": "BAD_REQUEST"}
 

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self, TypeAlias
 
-from tests.stateful.things import Account, Hold, Transaction
+from tests.stateful.things import Account, Hold, Told, Transaction
 
 Amount: TypeAlias = tuple[int, str]
 """Minor units and currency."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Request(Told):
     """A mutation with a key."""
 
     operation: ClassVar[str]
@@ -24,11 +24,15 @@ class Request:
         del given["caller"], given["key"]
         return {_api_name(name, value): value for name, value in given.items() if value is not None}
 
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self.meaning().items())
+        return f"<{self.operation} of {self.caller}, {self.key}: {given}>"
+
     def again(self, **changes: Any) -> Self:
         return replace(self, **changes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OpenAccount(Request):
     operation = "openAccount"
 
@@ -40,7 +44,7 @@ class OpenAccount(Request):
     stripes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Transfer(Request):
     operation = "transfer"
 
@@ -50,7 +54,7 @@ class Transfer(Request):
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Deposit(Request):
     operation = "deposit"
 
@@ -60,15 +64,19 @@ class Deposit(Request):
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WantedLeg:
     account: Account
     direction: str
     amount: Amount
     if_sequence: int | None = None
 
+    def __repr__(self) -> str:
+        condition = "" if self.if_sequence is None else f" if at {self.if_sequence}"
+        return f"{self.direction.lower()} {self.amount} {self.account!r}{condition}"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PostTransaction(Request):
     operation = "postTransaction"
 
@@ -77,7 +85,7 @@ class PostTransaction(Request):
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PlaceHold(Request):
     operation = "placeHold"
 
@@ -88,7 +96,7 @@ class PlaceHold(Request):
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CaptureHold(Request):
     operation = "captureHold"
 
@@ -98,14 +106,14 @@ class CaptureHold(Request):
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class VoidHold(Request):
     operation = "voidHold"
 
     hold: Hold
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Withdraw(Request):
     operation = "withdraw"
 
@@ -114,7 +122,7 @@ class Withdraw(Request):
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SettleWithdrawal(Request):
     operation = "settleWithdrawal"
 
@@ -123,7 +131,7 @@ class SettleWithdrawal(Request):
     failure_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Reverse(Request):
     operation = "reverseTransaction"
 
@@ -131,7 +139,7 @@ class Reverse(Request):
     reason: str = "wrong"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Refund(Request):
     operation = "refundTransaction"
 
@@ -140,7 +148,7 @@ class Refund(Request):
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Sweep(Request):
     operation = "sweepAccount"
 

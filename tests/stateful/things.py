@@ -8,7 +8,16 @@ from uuid import UUID
 RAISED_BY_CREDIT = ("LIABILITY", "EQUITY", "REVENUE")
 
 
-@dataclass(slots=True, eq=False)
+class Told:
+    """Lets Hypothesis print a thing as Python does, and not field by field: they refer to each other in circles."""
+
+    __slots__ = ()
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        printer.text(repr(self))
+
+
+@dataclass(slots=True, eq=False, repr=False)
 class Line:
     """One line of an account's history."""
 
@@ -18,7 +27,7 @@ class Line:
     """After this line."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Stand:
     """How an account stood after a transaction."""
 
@@ -29,8 +38,8 @@ class Stand:
     """Whether the transaction moved what the account has available, and not only what it holds."""
 
 
-@dataclass(slots=True, eq=False)
-class Account:
+@dataclass(slots=True, eq=False, repr=False)
+class Account(Told):
     owner: str | None
     kind: str
     currency: str
@@ -74,7 +83,7 @@ class Account:
         return f"<{sort}{self.kind} {self.currency} of {self.owner or 'the platform'}{negative}, {self.available} + {self.held}>"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Leg:
     """One side of a transaction; `held` tells that it is the account's held child that moves."""
 
@@ -85,8 +94,8 @@ class Leg:
     held: bool = False
 
 
-@dataclass(slots=True, eq=False)
-class Transaction:
+@dataclass(slots=True, eq=False, repr=False)
+class Transaction(Told):
     type: str
     caller: str
     description: str | None
@@ -114,8 +123,8 @@ class Transaction:
         return f"<{self.type}: {sides}>"
 
 
-@dataclass(slots=True, eq=False)
-class Hold:
+@dataclass(slots=True, eq=False, repr=False)
+class Hold(Told):
     account: Account
     purpose: str
     amount: int

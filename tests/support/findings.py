@@ -51,7 +51,8 @@ BOOKS: Final[Mapping[str, str]] = {
           on told.transaction_id = j.id
         group by j.id having count(told.transaction_id) <> 1
     """,
-    # The entries of hot accounts are not numbered in the order of their commits.
+    # The entries of hot accounts are not numbered in the order of their commits; where only held money moved, that of an
+    # account's own entries is told as 0.
     "the events of an account are out of order": """
         select account_id, sequence from (
           select
@@ -64,6 +65,7 @@ BOOKS: Final[Mapping[str, str]] = {
           ) as told
           cross join unnest(told.account_ids, told.sequences) as reached (account_id, sequence)
           join account as a on a.id = reached.account_id and a.tracking = 'TRACKED'
+          where reached.sequence > 0
         ) as numbered
         where before >= sequence
     """,

@@ -43,6 +43,8 @@ select
   array(select cast(j as text) from journal as j order by j.id) as journal,
   array(select cast(e as text) from entry as e order by e.account_id, e.sequence) as entry,
   array(select cast(k as text) from idempotency_key as k order by k.caller, k.key) as idempotency_key,
+  array(select cast(h as text) from hold as h order by h.id) as hold,
+  array(select cast(c as text) from account_status_change as c order by c.id) as account_status_change,
   array(select cast(o as text) from outbox as o order by o.id) as outbox,
   array(select cast(e as text) from event as e order by e.position) as event
 """

@@ -9,18 +9,19 @@ order by asked.code
 on conflict (code) do nothing;
 
 -- name: standings
--- What an account began with is read from the lines of its opening itself. Where it is a striped one, they stand on its
--- stripes.
+-- What an account began with is read from the opening's own lines: the first is the equity account's, and the others
+-- sum to its opposite, on however many stripes they stand. The limit keeps the look-up what it is written as, two
+-- probes of whole unique indexes for each account; joined freely, all openings ever booked would be read for each.
 select
   a.id, a.parent_id, a.purpose, a.code, a.owner, a.kind, a.currency, a.status, a.allow_negative, a.tracking,
   a.metadata, a.created_at, a.stripes,
-  a.balance, opened.amount as opened_with
+  a.balance, -equity.amount as opened_with
 from account as a
-left join idempotency_key as k on k.caller = :caller and k.key = :key_prefix || a.id
 left join lateral (
-  select cast(sum(e.amount) as bigint) as amount
-  from entry as e
-  join account as moved on moved.id = e.account_id
-  where e.transaction_id = k.transaction_id and a.id in (moved.id, moved.parent_id)
-) as opened on true
+  select e.amount
+  from idempotency_key as k
+  join entry as e on e.transaction_id = k.transaction_id and e.leg = 0
+  where k.caller = :caller and k.key = :key_prefix || a.id
+  limit 1
+) as equity on true
 where a.code = any(cast(:codes as text[]));
