@@ -21,7 +21,9 @@ _FAST_SECONDS: Final = (
 )
 
 POSTINGS: Final = Counter(
-    "saldo_postings_total", "Posting requests by type and outcome.", ("type", "outcome")
+    "saldo_postings_total",
+    "Posting requests by type (`partner` for those that aren't built in) and outcome.",
+    ("type", "outcome"),
 )
 POSTINGS_TURNED_AWAY: Final = Counter(
     "saldo_postings_turned_away_total",

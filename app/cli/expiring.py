@@ -44,7 +44,7 @@ async def _run(settings: Settings, stop: asyncio.Event) -> bool:
             if count == 0:
                 break
             expired += count
-    sys.stdout.write(f"{expired} hold{'' if expired == 1 else 's'} expired.\n")
+    sys.stdout.write(f"Holds expired: {expired}.\n")
     if stop.is_set():
         raise CommandError("Stopped; more holds may be due.")
     return True

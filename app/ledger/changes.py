@@ -72,7 +72,7 @@ class Changes:
     opened: dict[UUID, LockedAccount] = field(default_factory=dict[UUID, LockedAccount])
     """Held children that don't exist yet."""
     numbers: dict[UUID, int] = field(default_factory=dict[UUID, int])
-    """How many entries of this batch each derived account has."""
+    """How many entries of this batch each hot account has."""
     booked_keys: dict[CallerKey, Booking] = field(default_factory=dict[CallerKey, Booking])
     placed: dict[UUID, Hold] = field(default_factory=dict[UUID, Hold])
     closed: dict[UUID, Hold] = field(default_factory=dict[UUID, Hold])

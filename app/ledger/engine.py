@@ -35,6 +35,7 @@ from app.ledger import store
 from app.ledger.changes import Posted
 from app.ledger.errors import LedgerIncidentError, LedgerUnavailableError
 from app.ledger.hot import HotAccountMetError, HotAccounts, LockPlan
+from app.ledger.movements.postings import BUILT_IN_TYPES
 from app.ledger.posting import NotAttempted, PostingGroup, Refused, decide
 from app.ledger.requests import CloseHold, PostingRequest, TakeBack
 from app.ledger.standing import LockedAccount, Standing
@@ -47,6 +48,9 @@ _OUT_OF_REACH: Final = "out_of_reach"
 _KEY_RACE: Final = "key_race"
 _HOT_ACCOUNT: Final = "hot_account"
 """Reasons for trying a batch again, beside SQLSTATEs; labels of a metric."""
+
+_PARTNERS_TYPE: Final = "partner"
+"""How a metric calls all types of transactions that aren't built in."""
 
 _AT_ONCE: Final = frozenset({_KEY_RACE, _HOT_ACCOUNT})
 """The reasons that are gone by the time they are known."""
@@ -322,7 +326,9 @@ def _count(group: PostingGroup, outcomes: Outcomes) -> None:
                 label = "not_attempted"
             case _:
                 label = "replayed"
-        metrics.POSTINGS.labels(request.type, label).inc()
+        # Partners name types of their own; one time series for each would be as many as they like.
+        kind = request.type if request.type in BUILT_IN_TYPES else _PARTNERS_TYPE
+        metrics.POSTINGS.labels(kind, label).inc()
 
 
 def _reason_to_retry(error: Exception) -> str | None:

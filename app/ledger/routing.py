@@ -114,18 +114,23 @@ class Books:
     def _step(self, row: LockedAccount, main: Account, amount: int, path: Path) -> Step:
         row_id = row.account.id
         balance, last = self.standing_of(row_id)
-        sequence = (
-            last + 1
-            if row.stripe is None
-            else stamp_on_stripe(last, self.standing.stamp_base, row.stripe)
-        )
+        if row.stripe is None:
+            sequence = last + 1
+        else:
+            base, number = self.standing.stamp_base, self._next_number(main)
+            sequence = stamp_on_stripe(last, base, number, row.stripe)
         self.moved[row_id] = balance + amount, sequence
         return Step(Line(row.account, main, sequence, amount, balance + amount), path)
 
     def _derived_line(self, main: Account, amount: int) -> Line:
+        stamp = stamp_of(self.standing.stamp_base, self._next_number(main))
+        return Line(main, main, stamp, amount, None)
+
+    def _next_number(self, main: Account) -> int:
+        """Count the lines that this batch has on a hot account."""
         number = self.numbers.get(main.id, self.changes.numbers.get(main.id, 0))
         self.numbers[main.id] = number + 1
-        return Line(main, main, stamp_of(self.standing.stamp_base, number), amount, None)
+        return number
 
     def _held_child(self, main: Account) -> LockedAccount:
         """Find the child that holds what is set aside, or open it: nobody else can, while the parent is locked."""

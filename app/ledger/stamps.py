@@ -1,8 +1,8 @@
 """The numbers of a hot account's entries: they order its history and, unlike sequences, are given out without locking it.
 
 A stamp is made of three parts. Its base comes from a database sequence, once for each database transaction that writes to
-hot accounts. The number counts a transaction's entries on an account that nobody locks. The stripe is the child's number, so
-that no two entries of one account ever bear the same stamp.
+hot accounts. The number counts a transaction's entries on the account, in the order of their legs. The stripe is the child's
+number, so that no two entries of one account ever bear the same stamp.
 
 Stamps are not in order of commit: a transaction that took its base early may end late. A base is settled once nothing with
 it or a lower one can appear any more; a history shows only what is settled, so that whoever goes on from a place in it
@@ -17,16 +17,16 @@ _BASE_SHIFT: Final = _STRIPE_BITS + _NUMBER_BITS
 
 
 def stamp_of(base: int, number: int) -> int:
-    """Return the stamp of a transaction's nth entry (from 0) on an account that nobody locks."""
+    """Return the stamp of a batch's nth entry (from 0) on an account that nobody locks."""
     return base << _BASE_SHIFT | number << _STRIPE_BITS
 
 
-def stamp_on_stripe(last: int, base: int, stripe: int) -> int:
-    """Return the stamp of the next entry on a stripe, which is above its `last` (0 where there is none).
+def stamp_on_stripe(last: int, base: int, number: int, stripe: int) -> int:
+    """Return the stamp of a batch's nth entry on a striped account, above the `last` of its stripe (0 where there is none).
 
-    Who took a lower base may have got the lock later, so the base alone would not ascend along the stripe.
+    Who took a lower base may have got the stripe's lock later, so base and number alone would not ascend along the stripe.
     """
-    return max(base << _BASE_SHIFT | stripe, last + (1 << _STRIPE_BITS))
+    return max(stamp_of(base, number) | stripe, last + (1 << _STRIPE_BITS))
 
 
 def first_unsettled(settled_base: int) -> int:

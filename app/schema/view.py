@@ -186,7 +186,7 @@ def _respond_with(result: ExecutionResult, context: Context, media: str) -> tupl
         answer["data"] = result.data
     if errors:
         answer["errors"] = errors
-    if result.data is None and context.carried_out:
+    if errors and context.carried_out:
         answer["extensions"] = {"carriedOut": context.carried_out}
     status = _status(answer, codes, media)
     return _answer(media, answer, status), codes[0] if codes else "ok"

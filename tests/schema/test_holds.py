@@ -477,9 +477,12 @@ async def test_who_operates_sees_the_hold_and_nothing_of_the_account_s_money(
     (error,) = answer["errors"]
     assert error["path"] == ["placeHold", "hold", "account", "balance"]
     assert error["extensions"] == {"code": "FORBIDDEN", "scopes": ["AUDIT"]}
+    assert answer["data"]["placeHold"]["hold"] is None
     # The hold was placed all the same, and is told where the fields ask for no more than may be seen.
     payload = await done(server, PLACE, operator(server), placing(alice))
     assert payload["replayed"] is True
+    (noted,) = answer["extensions"]["carriedOut"]
+    assert noted["holdId"] == payload["hold"]["id"]
     assert [each["type"] for each in payload["hold"]["transactions"]] == ["hold"]
 
 

@@ -1,6 +1,6 @@
 """How much one operation may ask for, and that finding out takes no longer than reading the document."""
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from graphql import OperationDefinitionNode, parse, validate
@@ -8,7 +8,9 @@ from graphql import OperationDefinitionNode, parse, validate
 from app.schema import build_schema
 from app.schema.errors import ApiError
 from app.schema.limits import ALIASES_LIMIT, DEPTH_LIMIT, weigh
-from tests.schema.server import ApiServer
+from tests.schema.operators import book
+from tests.schema.server import ApiServer, account_id
+from tests.support.ledger import Wallet
 
 SCHEMA = build_schema().core
 
@@ -118,6 +120,55 @@ def test_cost_counts_lists_that_are_given() -> None:
     assert refusal(batch, input={"transfers": [{}] * 10_000}) is not None
 
 
+def test_cost_counts_the_legs_that_are_given() -> None:
+    fields = " ".join(f"f{n}: sequence" for n in range(90))
+    post = f"""
+    mutation ($input: PostTransactionInput!) {{
+      a: postTransaction(input: $input) {{ entries {{ {fields} }} }}
+      b: postTransaction(input: $input) {{ entries {{ sequence postedAt }} }}
+    }}
+    """
+    assert refusal(post, input={"legs": [{}] * 200}) is None
+    assert refusal(post, input={"legs": [{}] * 1_000}) is not None
+
+
+def test_a_batch_may_ask_for_all_that_it_does() -> None:
+    batch = """
+    mutation ($input: TransferBatchInput!) {
+      transferBatch(input: $input) {
+        results {
+          transaction {
+            id type description metadata effectiveAt postedAt
+            legs {
+              direction amount { minorUnits decimal currency } account { id code currency purpose }
+            }
+          }
+          entries {
+            id sequence direction amount { minorUnits } balanceAfter { minorUnits } postedAt
+          }
+          replayed userErrors { code message path retryable }
+        }
+        userErrors { code }
+      }
+    }
+    """
+    assert refusal(batch, input={"transfers": [{}] * 1_000}) is None
+
+
+@pytest.mark.parametrize(
+    ("nested", "allowed"),
+    [
+        ("holds(first: 20) { nodes { transactions { legs { direction } } } }", True),
+        ("holds(first: 40) { nodes { transactions { id type description postedAt } } }", True),
+        ("holds(first: 60) { nodes { transactions { id type description postedAt } } }", False),
+        ("holds(first: 100) { nodes { id status } }", True),
+    ],
+)
+def test_cost_counts_the_transactions_of_holds(nested: str, allowed: bool) -> None:
+    text = f"{{ accounts(first: 100) {{ nodes {{ {nested} }} }} }}"
+    assert (refusal(text) is None) is allowed
+
+
 def bomb(fragments: int) -> str:
     """Write fragments of which each spreads the next one twice."""
     chain = "".join(
@@ -171,6 +222,51 @@ async def test_a_legal_query_in_fragments_passes(server: ApiServer) -> None:
         """
     )
     assert data["viewer"]["subject"] == "alice"
+
+
+LEGS: Final = "legs { direction amount { minorUnits decimal currency } account { id code } }"
+
+
+@pytest.fixture
+async def shop(server: ApiServer) -> Wallet:
+    """Open a wallet that has been paid by transactions of many legs."""
+    alice = await server.books.wallet("alice", 1_000)
+    shop = await server.books.wallet("shop")
+    await book(server, [(alice, -199), *[(shop, 1)] * 199])
+    return shop
+
+
+async def test_g05_lists_that_are_longer_than_usual_cost_what_they_are(
+    server: ApiServer, shop: Wallet
+) -> None:
+    query = (
+        "query ($id: ID!, $first: Int) { account(id: $id) { entries(first: $first) "
+        f"{{ nodes {{ transaction {{ {LEGS} }} }} }} }} }}"
+    )
+    token = server.token("shop")
+
+    page = await server.ask(query, token, id=account_id(shop), first=20)
+    nodes = page["account"]["entries"]["nodes"]
+    assert [len(node["transaction"]["legs"]) for node in nodes] == [200] * 20
+    answer = (await server.post(query, {"id": account_id(shop), "first": 100}, token=token)).json()
+    assert answer["data"] == {"account": None}
+    codes = {error["extensions"]["code"] for error in answer["errors"]}
+    assert codes == {"QUERY_TOO_COMPLEX"}
+
+
+async def test_g05_each_event_of_a_feed_may_be_as_long_as_an_answer(
+    server: ApiServer, shop: Wallet
+) -> None:
+    query = (
+        'subscription ($id: ID!) { entryPosted(accountId: $id, after: "") '
+        f"{{ entry {{ transaction {{ {LEGS} }} }} }} }}"
+    )
+    async with server.socket(server.token("shop")) as socket:
+        await socket.subscribe(query, id=account_id(shop))
+        # More legs in all than one answer may have.
+        for _ in range(60):
+            event = await socket.next()
+            assert len(event["entryPosted"]["entry"]["transaction"]["legs"]) == 200
 
 
 async def test_the_schema_itself_may_be_asked_for(server: ApiServer) -> None:

@@ -22,7 +22,7 @@ Thing = TypeVar("Thing")
 OWNERS: Final = ("alice", "bob")
 CURRENCY: Final = "BRL"
 OTHER_CURRENCY: Final = "JPY"
-HUGE: Final = 2**62
+HUGE: Final = 2**63 - 20
 
 
 def one_of(things: Callable[["LedgerMachine"], Sequence[Thing]]) -> st.SearchStrategy[Thing]:
@@ -32,7 +32,9 @@ def one_of(things: Callable[["LedgerMachine"], Sequence[Thing]]) -> st.SearchStr
 
 any_account = one_of(lambda machine: machine.model.accounts)
 any_wallet = one_of(lambda machine: machine.wallets)
-any_hold = one_of(lambda machine: machine.model.holds)
+any_payer = one_of(lambda machine: machine.payers)
+any_hold = one_of(lambda machine: machine.some_holds("HOLD"))
+any_withdrawal = one_of(lambda machine: machine.some_holds("WITHDRAWAL"))
 any_transaction = one_of(lambda machine: machine.model.transactions)
 any_sent = one_of(lambda machine: machine.sent)
 
@@ -61,6 +63,16 @@ class LedgerMachine(RuleBasedStateMachine):
     def wallets(self) -> list[Account]:
         """The accounts that can pay and hold."""
         return [account for account in self.model.accounts if account.grows_with == "CREDIT"]
+
+    @property
+    def payers(self) -> list[Account]:
+        """The accounts whose owner may move their money."""
+        return [account for account in self.wallets if account.owner is not None]
+
+    def some_holds(self, purpose: str) -> list[Hold]:
+        """Return all holds of a purpose, and those that are open more than once, to be chosen more often."""
+        holds = [hold for hold in self.model.holds if hold.purpose == purpose]
+        return [*holds, *(hold for hold in holds * 2 if hold.status == "OPEN")]
 
     @property
     def striped(self) -> list[Account]:
@@ -159,7 +171,13 @@ class LedgerMachine(RuleBasedStateMachine):
             )
         )
 
-    @rule(source=any_wallet, to=any_account, share=shares, own=mostly_right, right=mostly_right)
+    @rule(
+        source=any_payer,
+        to=st.one_of(any_wallet, any_wallet, any_account),
+        share=shares,
+        own=mostly_right,
+        right=mostly_right,
+    )
     def transfer(self, source: Account, to: Account, share: str, *, own: bool, right: bool) -> None:
         self.send(
             requests.Transfer(
@@ -175,8 +193,9 @@ class LedgerMachine(RuleBasedStateMachine):
         source=any_account,
         parts=st.lists(st.tuples(any_account, st.integers(1, 9)), min_size=1, max_size=4),
         sides=st.sampled_from([("DEBIT", "CREDIT"), ("CREDIT", "DEBIT")]),
-        late=st.sampled_from([None, None, 0, 1]),
-        too_little=mostly_right.map(lambda right: not right),
+        late=st.sampled_from([None, None, 0, 0, 1]),
+        currencies=mostly_right,
+        balanced=mostly_right,
     )
     def post_transaction(
         self,
@@ -185,16 +204,19 @@ class LedgerMachine(RuleBasedStateMachine):
         sides: tuple[str, str],
         late: int | None,
         *,
-        too_little: bool,
+        currencies: bool,
+        balanced: bool,
     ) -> None:
         """Split an amount among several accounts, or gather it from them."""
+        if currencies:
+            parts = [part for part in parts if part[0].currency == source.currency] or parts
         one, other = sides
         total = sum(amount for _, amount in parts)
         legs = [
             requests.WantedLeg(
                 account=source,
                 direction=one,
-                amount=(total - too_little or 1, source.currency),
+                amount=(total if balanced else total + 1, source.currency),
                 if_sequence=None if late is None else source.sequence - late,
             ),
             *(
@@ -257,7 +279,7 @@ class LedgerMachine(RuleBasedStateMachine):
             )
         )
 
-    @precondition(lambda self: self.model.holds)
+    @precondition(lambda self: self.some_holds("HOLD"))
     @rule(hold=any_hold, to=any_account, share=shares, right=mostly_right)
     def capture_hold(self, hold: Hold, to: Account, share: str, *, right: bool) -> None:
         currency = hold.account.currency if right else OTHER_CURRENCY
@@ -268,12 +290,12 @@ class LedgerMachine(RuleBasedStateMachine):
             )
         )
 
-    @precondition(lambda self: self.model.holds)
+    @precondition(lambda self: self.some_holds("HOLD"))
     @rule(hold=any_hold)
     def void_hold(self, hold: Hold) -> None:
         self.send(requests.VoidHold(caller=OPERATOR, key=self.new_key(), hold=hold))
 
-    @rule(account=any_wallet, share=shares, own=mostly_right)
+    @rule(account=any_payer, share=shares, own=mostly_right)
     def withdraw(self, account: Account, share: str, *, own: bool) -> None:
         self.send(
             requests.Withdraw(
@@ -284,8 +306,8 @@ class LedgerMachine(RuleBasedStateMachine):
             )
         )
 
-    @precondition(lambda self: self.model.holds)
-    @rule(hold=any_hold, completed=st.booleans())
+    @precondition(lambda self: self.some_holds("WITHDRAWAL"))
+    @rule(hold=any_withdrawal, completed=st.booleans())
     def settle_withdrawal(self, hold: Hold, *, completed: bool) -> None:
         self.send(
             requests.SettleWithdrawal(
@@ -296,6 +318,20 @@ class LedgerMachine(RuleBasedStateMachine):
                 failure_reason=None if completed else "no such account",
             )
         )
+
+    @precondition(lambda self: self.model.holds)
+    @rule(hold=one_of(lambda machine: machine.model.holds))
+    def take_the_one_for_the_other(self, hold: Hold) -> None:
+        """A withdrawal is no hold to those who capture, and a hold no withdrawal to those who settle."""
+        key, bank = self.new_key(), self.model.clearing[CURRENCY]
+        wrong = (
+            requests.CaptureHold(caller=OPERATOR, key=key, hold=hold, to_account=bank)
+            if hold.purpose == "WITHDRAWAL"
+            else requests.SettleWithdrawal(
+                caller=OPERATOR, key=key, withdrawal=hold, outcome="COMPLETED"
+            )
+        )
+        self.send(wrong)
 
     @precondition(lambda self: any(hold.expires for hold in self.model.holds))
     @rule(hold=one_of(lambda machine: [hold for hold in machine.model.holds if hold.expires]))
@@ -335,12 +371,8 @@ class LedgerMachine(RuleBasedStateMachine):
             )
         )
 
-    @rule(account=one_of(lambda machine: machine.striped))
+    @rule(account=st.one_of(one_of(lambda machine: machine.striped), any_account))
     def sweep(self, account: Account) -> None:
-        self.send(requests.Sweep(caller=OPERATOR, key=self.new_key(), account=account))
-
-    @rule(account=any_account)
-    def sweep_anything(self, account: Account) -> None:
         self.send(requests.Sweep(caller=OPERATOR, key=self.new_key(), account=account))
 
     @rule()

@@ -1,8 +1,9 @@
 """Mutations: what changes the ledger. The fields of one request run in order, each for itself.
 
 A refusal is data of the payload. Where a field fails with a top-level error, the answer has no data at all, because
-payloads are never null; so that this can't hide what fields before it have done, each notes what it did, and the answer
-lists it in `extensions.carriedOut`.
+payloads are never null; and where something below a payload fails, such as a balance that the caller may not read, what was
+done is null there. So that this can't hide what was done, each field notes it, and an answer that has errors lists it in
+`extensions.carriedOut`.
 """
 
 from app.schema.described import object_type

@@ -186,7 +186,7 @@ class Entry(Node):
         description="Signed from the account's normal side: positive raises its balance."
     )
     balance_after: Money | None = strawberry.field(
-        description="The account's available balance right after this entry. Null where tracking is DERIVED."
+        description="The account's available balance right after this entry. Null where tracking is DERIVED, and for a moment where another posting on a STRIPED account is stuck."
     )
     posted_at: Instant = strawberry.field(description="When it was booked.")
 
