@@ -11,6 +11,7 @@ import pytest
 
 from app.ledger import pages
 from app.ledger.accounts import OpenAccountCommand
+from app.ledger.administration import Opened
 from app.ledger.errors import (
     CodeTaken,
     IdempotencyConflict,
@@ -32,7 +33,6 @@ from app.ledger.movements.deposits import DepositCommand
 from app.ledger.movements.transfers import TransferCommand
 from app.ledger.pages import AccountFilter, PageRequest
 from app.ledger.posting import Refused
-from app.ledger.administration import Opened
 from tests.support.ledger import (
     OPERATOR,
     RunningLedger,

@@ -17,10 +17,12 @@ import pytest
 from app import ledger
 from app.driver import DriverConnections, load_driver_statements
 from app.embedded import RunningPostgres
+from app.ledger.answers import HoldPosted
 from app.ledger.engine import EngineLimits
 from app.ledger.idempotency import fingerprint
-from app.ledger.model import Account, Direction
-from app.ledger.pages import AccountFilter, EntryFilter, PageRequest
+from app.ledger.model import Account, BalanceTracking, Direction, HoldStatus
+from app.ledger.movements.holds import PlaceHoldCommand
+from app.ledger.pages import AccountFilter, EntryFilter, PageRequest, TransactionFilter
 from app.ledger.posting import Posted
 from app.ledger.requests import PostingRequest, RequestedLeg
 from tests.support.invariants import assert_books_are_right
@@ -37,28 +39,45 @@ from tests.support.postgres import TestDatabase, connect
 
 SQL = Path(ledger.__file__).parent / "sql"
 
-GROWING = ("account", "entry", "journal", "idempotency_key")
+GROWING = ("account", "entry", "journal", "idempotency_key", "hold", "snapshot")
 
 CROWD = 10_000
+HOLDS = 500
 
 OPEN_A_CROWD = """
 insert into account (id, owner, kind, currency, allow_negative)
 select gen_random_uuid(), 'crowd', 'LIABILITY', 'VND', false from generate_series(1, $1)
 """
 
+FORWARD: PageRequest[int] = PageRequest(20)
+BACKWARD: PageRequest[int] = PageRequest(20, backward=True)
+FORWARD_BY_ID: PageRequest[UUID] = PageRequest(20)
+BACKWARD_BY_ID: PageRequest[UUID] = PageRequest(20, backward=True)
+THREE: PageRequest[UUID] = PageRequest(3)
+THREE_BACKWARD: PageRequest[UUID] = PageRequest(3, backward=True)
+
 ONE_AT_A_TIME = EngineLimits(in_flight=1, deadline_ms=30_000)
 
 
 class Crowd:
-    """A ledger with ten thousand wallets, each with an entry, and one account that took part in all of them."""
+    """A ledger with ten thousand wallets, each with an entry, and one account that took part in all of them.
+
+    Some of the wallets have a hold.
+    """
 
     def __init__(
-        self, database: TestDatabase, books: RunningLedger, bank: Account, ids: list[UUID]
+        self,
+        database: TestDatabase,
+        books: RunningLedger,
+        bank: Account,
+        ids: list[UUID],
+        holds: list[UUID],
     ) -> None:
         self.database = database
         self.books = books
         self.bank = bank
         self.ids = ids
+        self.holds = holds
 
     def request(self, legs: int) -> PostingRequest:
         """Make a posting with that many legs, half of them debits of as many wallets."""
@@ -101,9 +120,17 @@ async def crowd(postgres: RunningPostgres, template_database: str) -> AsyncGener
         ]
         outcomes = await asyncio.gather(*(books.engine.post(group) for group in groups))
         assert all(isinstance(outcome, Posted) for (outcome,) in outcomes)
+        placed = await asyncio.gather(
+            *(
+                books.ledger.place_hold(OPERATOR, PlaceHoldCommand(new_key(), one, vnd(1)))
+                for one in ids[:HOLDS]
+            )
+        )
+        holds = [answer.hold.id for answer in placed if isinstance(answer, HoldPosted)]
+        assert len(holds) == HOLDS
         async with connect(database.owner_url) as connection:
             await connection.execute("analyze")
-        yield Crowd(database, books, bank, ids)
+        yield Crowd(database, books, bank, ids, holds)
     await assert_books_are_right(database.superuser_url)
     postgres.drop_database(name)
 
@@ -147,29 +174,80 @@ async def test_the_reads_probe_indexes_and_read_no_table(crowd: Crowd) -> None:
     (account,) = (await crowd.books.reader.accounts(caller, [wallet])).values()
     (entry,) = await crowd.books.reader.entries_after(account, 0, 1)
     before = await reads(crowd.database)
-    pages: list[PageRequest[int]] = [PageRequest(20), PageRequest(20, backward=True)]
 
     async with running_ledger(crowd.database.runtime_url) as books:
         ask = books.reader
         await ask.accounts(caller, [wallet])
         await ask.account_by_code(caller, "nothing")
-        await ask.own_accounts(caller, AccountFilter(), PageRequest(20))
-        await ask.own_accounts(
-            caller, AccountFilter(currency="VND"), PageRequest(20, backward=True)
-        )
+        for page in (FORWARD_BY_ID, BACKWARD_BY_ID):
+            await ask.own_accounts(caller, AccountFilter(currency="VND"), page)
+            await ask.accounts_page(OPERATOR, AccountFilter(), page)
+            await ask.accounts_page(OPERATOR, AccountFilter(owner="nobody"), page)
+            await ask.holds_page(account, HoldStatus.OPEN, page)
+        for page in (THREE, THREE_BACKWARD):
+            await ask.transactions_page(
+                OPERATOR, TransactionFilter(("posting",), entry.posted_at), page
+            )
         await ask.balances([wallet, crowd.bank.id])
         await ask.balances_at([wallet, crowd.bank.id], entry.posted_at)
         for newest_first in (False, True):
-            for page in pages:
+            for page in (FORWARD, BACKWARD):
                 await ask.entry_page(crowd.bank, EntryFilter(), page, newest_first=newest_first)
         await ask.transactions(OPERATOR, [entry.transaction_id])
         await ask.transaction_by_key(OPERATOR, "nothing")
         await ask.last_transactions([wallet, crowd.bank.id])
         await ask.reversals([entry.transaction_id])
+        await ask.hold(OPERATOR, crowd.holds[0])
+        await ask.transactions_of_holds(OPERATOR, crowd.holds[:3])
+        await ask.accounts_of_holds(crowd.holds[:3])
 
     after = await reads(crowd.database)
     assert whole_tables_read(before, after) == {}
-    assert rows_read(before, after) < 500
+    assert rows_read(before, after) < 3_000
+
+
+async def test_the_reads_of_hot_accounts_probe_indexes_and_read_no_table(crowd: Crowd) -> None:
+    """Work grows with the stripes and with what is asked for, not with the history."""
+    shop = await crowd.books.open(owner="shop", tracking=BalanceTracking.STRIPED, stripes=4)
+    fees = await crowd.books.open(tracking=BalanceTracking.DERIVED, allow_negative=True)
+    request = request_of(
+        [leg for one in range(1, 251) for leg in ((fees.id, -one), (shop.id, one))]
+    )
+    for _ in range(4):
+        (outcome,) = await crowd.books.engine.post((replace(request, id=new_id(), key=new_key()),))
+        assert isinstance(outcome, Posted)
+    (first,) = await crowd.books.reader.entries_after(fees, 0, 1)
+    shop_balance = (await crowd.books.reader.balances([shop.id]))[shop.id]
+    assert shop_balance.available == 4 * 125 * 251
+    before = await reads(crowd.database)
+
+    async with running_ledger(crowd.database.runtime_url) as books:
+        ask = books.reader
+        await ask.balances([shop.id])
+        await ask.balances_at([shop.id], first.posted_at)
+        await ask.last_transactions([shop.id, fees.id])
+        for account in (shop, fees):
+            for page in (FORWARD, BACKWARD):
+                await ask.entry_page(account, EntryFilter(), page, newest_first=True)
+                await ask.entry_page(account, EntryFilter(smallest=1), page, newest_first=False)
+            await ask.highest_sequence(account)
+
+    after = await reads(crowd.database)
+    assert whole_tables_read(before, after) == {}
+    assert rows_read(before, after) < 2_000
+
+
+async def test_balances_of_a_hundred_accounts_take_a_probe_for_each_and_for_what_it_holds(
+    crowd: Crowd,
+) -> None:
+    ids = crowd.ids[:100]
+    before = await reads(crowd.database)
+    async with running_ledger(crowd.database.runtime_url) as books:
+        assert len(await books.reader.balances(ids)) == 100
+    after = await reads(crowd.database)
+
+    assert whole_tables_read(before, after) == {}
+    assert rows_read(before, after) < 1_000
 
 
 @pytest.mark.parametrize("newest_first", [False, True])

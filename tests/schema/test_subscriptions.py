@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from app.ledger.model import BalanceTracking
 from app.ledger.posting import Posted
 from app.schema.cursors import entry_cursor
 from tests.schema.server import (
@@ -210,6 +211,56 @@ async def test_balances_come_at_once_and_after_each_change(
             "account": {"id": account_id(alice)},
             "balance": {"available": {"minorUnits": "600"}, "sequence": "2"},
             "transaction": {"type": "transfer", "description": "rent"},
+        }
+
+
+@pytest.mark.parametrize(
+    "hot",
+    [
+        {"tracking": BalanceTracking.STRIPED, "stripes": 2},
+        {"tracking": BalanceTracking.DERIVED, "allow_negative": True},
+    ],
+    ids=lambda hot: hot["tracking"].lower(),
+)
+async def test_a_hot_account_is_followed_like_any_other(
+    server: ApiServer, hot: dict[str, Any]
+) -> None:
+    """From its beginning, from a cursor, from now on; and its balance with what has moved it."""
+    account = await server.books.open(owner="alice", **hot)
+    for amount in (1, 2, 3):
+        await server.books.deposit(account, amount)
+
+    def amounts(events: list[dict[str, Any]]) -> list[int]:
+        assert all(event["entry"]["sequence"] is None for event in events)
+        return [int(event["entry"]["amount"]["minorUnits"]) for event in events]
+
+    async with server.socket() as socket:
+        await socket.subscribe(ENTRY_POSTED, "all", id=account_id(account), after="")
+        events = await entries(socket, 3, "all")
+        assert amounts(events) == [1, 2, 3]
+        await socket.send({"type": "complete", "id": "all"})
+        await until_subscribers(0)
+        await socket.subscribe(
+            ENTRY_POSTED, "some", id=account_id(account), after=events[1]["cursor"]
+        )
+        assert amounts(await entries(socket, 1, "some")) == [3]
+        await socket.send({"type": "complete", "id": "some"})
+        await until_subscribers(0)
+        await socket.subscribe(BALANCE_CHANGED, "balance", ids=[account_id(account)])
+        first = (await socket.next("balance"))["balanceChanged"]
+        assert first["balance"] == {"available": {"minorUnits": "6"}, "sequence": None}
+        await socket.subscribe(ENTRY_POSTED, "new", id=account_id(account))
+        await until_subscribers(2)
+
+        await server.books.deposit(account, 4, description="rent")
+
+        told = {(message := await socket.receive())["id"]: message for _ in range(2)}
+        data = {name: message["payload"]["data"] for name, message in told.items()}
+        assert amounts([data["new"]["entryPosted"]]) == [4]
+        assert data["balance"]["balanceChanged"] == {
+            "account": {"id": account_id(account)},
+            "balance": {"available": {"minorUnits": "10"}, "sequence": None},
+            "transaction": {"type": "deposit", "description": "rent"},
         }
 
 

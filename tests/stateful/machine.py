@@ -3,45 +3,32 @@
 After each step all balances, holds and statuses are compared, and the books are audited as a whole.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final, TypeVar
+from dataclasses import fields
+from typing import Any, ClassVar, Final
 
 from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from app.ledger.posting import Refused
-from tests.stateful import requests
+from tests.stateful import choices, requests
 from tests.stateful.agreement import assert_agreed, assert_history
+from tests.stateful.choices import CURRENCY, OTHER_CURRENCY, one, pair, part_of, shares
 from tests.stateful.model import OPERATOR, Model
 from tests.stateful.real import FAR_AWAY, Databases
 from tests.stateful.things import Account, Hold, Transaction
 
-Thing = TypeVar("Thing")
-
 OWNERS: Final = ("alice", "bob")
-CURRENCY: Final = "BRL"
-OTHER_CURRENCY: Final = "JPY"
-HUGE: Final = 2**63 - 20
+
+any_account = one(choices.accounts)
+any_open_hold = one(choices.open_holds("HOLD"))
+any_pending_withdrawal = one(choices.open_holds("WITHDRAWAL"))
+any_sent = st.runner().flatmap(lambda machine: st.sampled_from(machine.sent))
 
 
-def one_of(things: Callable[["LedgerMachine"], Sequence[Thing]]) -> st.SearchStrategy[Thing]:
-    """Choose one of the things that the machine knows at that moment."""
-    return st.runner().flatmap(lambda machine: st.sampled_from(things(machine)))
-
-
-any_account = one_of(lambda machine: machine.model.accounts)
-any_wallet = one_of(lambda machine: machine.wallets)
-any_payer = one_of(lambda machine: machine.payers)
-any_hold = one_of(lambda machine: machine.some_holds("HOLD"))
-any_withdrawal = one_of(lambda machine: machine.some_holds("WITHDRAWAL"))
-any_transaction = one_of(lambda machine: machine.model.transactions)
-any_sent = one_of(lambda machine: machine.sent)
-
-shares = st.sampled_from(["one", "some", "half", "all", "one too many", "some", "half", "huge"])
-"""How much of what there is; more than there is now and then, and seldom so much that two of it are too much for 64 bits."""
-
-mostly_right = st.sampled_from([True] * 9 + [False])
+def knows(things: choices.Things[Any]) -> Any:
+    """Allow a rule only where there is something for it to choose."""
+    return precondition(lambda machine: bool(things(machine.model)))
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -59,33 +46,12 @@ class LedgerMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.real.close()
 
-    @property
-    def wallets(self) -> list[Account]:
-        """The accounts that can pay and hold."""
-        return [account for account in self.model.accounts if account.grows_with == "CREDIT"]
-
-    @property
-    def payers(self) -> list[Account]:
-        """The accounts whose owner may move their money."""
-        return [account for account in self.wallets if account.owner is not None]
-
-    def some_holds(self, purpose: str) -> list[Hold]:
-        """Return all holds of a purpose, and those that are open more than once, to be chosen more often."""
-        holds = [hold for hold in self.model.holds if hold.purpose == purpose]
-        return [*holds, *(hold for hold in holds * 2 if hold.status == "OPEN")]
-
-    @property
-    def striped(self) -> list[Account]:
-        return [account for account in self.model.accounts if account.tracking == "STRIPED"]
-
-    # ------------------------------------------------------------ sending
-
     def new_key(self) -> str:
         self.keys += 1
         return f"key {self.keys}"
 
     def send(self, request: requests.Request) -> None:
-        for account in self.striped:
+        for account in choices.striped(self.model):
             account.scattered = self.real.is_scattered(account)
         expected = self.model.answer(request)
         answer = self.real.send(request)
@@ -94,20 +60,6 @@ class LedgerMachine(RuleBasedStateMachine):
         self.sent.append(request)
         event(_name_of(request, answer))
         assert_agreed(request, expected, answer)
-
-    def money(self, account: Account, share: str, *, right: bool = True) -> tuple[int, str]:
-        """Make an amount out of what an account has, in a currency that may be wrong."""
-        return self.part(account.available, share), account.currency if right else OTHER_CURRENCY
-
-    def part(self, whole: int, share: str) -> int:
-        sizes = {"one": 1, "some": 7, "half": whole // 2, "all": whole, "huge": HUGE}
-        return max(sizes.get(share, whole + 1), 1)
-
-    def owner_of(self, account: Account, *, right: bool) -> str:
-        """Name who may move the account's money, or somebody who may not."""
-        if right:
-            return account.owner or OPERATOR
-        return next(owner for owner in OWNERS if owner != account.owner)
 
     # ------------------------------------------------------------ accounts
 
@@ -119,10 +71,11 @@ class LedgerMachine(RuleBasedStateMachine):
         self.open(owner="alice", kind="LIABILITY", tracking="STRIPED", stripes=3)
         self.open(owner=None, kind="REVENUE", tracking="DERIVED", allow_negative=True)
         self.open(owner=None, kind="EXPENSE")
+        self.open(owner="alice", kind="LIABILITY", currency=OTHER_CURRENCY)
         self.open(owner="bob", kind="LIABILITY", currency=OTHER_CURRENCY)
-        for account in self.wallets:
+        for account in choices.wallets(self.model):
             for _ in range(2):
-                self.deposit(account, "some", right=True)
+                self.deposit(account, "some")
 
     @rule(
         owner=st.sampled_from([*OWNERS, None]),
@@ -130,100 +83,122 @@ class LedgerMachine(RuleBasedStateMachine):
         currency=st.sampled_from([CURRENCY, CURRENCY, CURRENCY, OTHER_CURRENCY]),
         allow_negative=st.booleans(),
         tracking=st.sampled_from(["TRACKED", "TRACKED", "STRIPED", "DERIVED"]),
-        stripes=st.sampled_from([None, None, 2, 5, 1]),
     )
-    def open_account(self, **sort: Any) -> None:
-        self.open(**sort)
+    def open_account(self, tracking: str, *, allow_negative: bool, **sort: Any) -> None:
+        self.open(
+            tracking=tracking,
+            stripes=2 if tracking == "STRIPED" else None,
+            allow_negative=allow_negative or tracking == "DERIVED",
+            **sort,
+        )
 
     def open(self, **sort: Any) -> None:
         given: dict[str, Any] = {"currency": CURRENCY, **sort}
         self.send(requests.OpenAccount(caller=OPERATOR, key=self.new_key(), **given))
 
-    @rule(account=any_account, status=st.sampled_from(["FROZEN", "ACTIVE", "ACTIVE", "CLOSED"]))
+    @precondition(lambda self: not choices.with_status("FROZEN")(self.model))
+    @rule(account=any_account)
+    def freeze(self, account: Account) -> None:
+        self.set_status(account, "FROZEN")
+
+    @knows(choices.with_status("FROZEN"))
+    @rule(account=one(choices.with_status("FROZEN")))
+    def thaw(self, account: Account) -> None:
+        self.set_status(account, "ACTIVE")
+
+    @rule(account=one(choices.empty_or_any))
+    def close(self, account: Account) -> None:
+        self.set_status(account, "CLOSED")
+
+    @knows(choices.with_status("CLOSED"))
+    @rule(account=one(choices.with_status("CLOSED")), status=st.sampled_from(["ACTIVE", "FROZEN"]))
+    def reopen(self, account: Account, status: str) -> None:
+        self.set_status(account, status)
+
     def set_status(self, account: Account, status: str) -> None:
         refused = self.model.set_status(account, status)
         answer = self.real.set_status(account, status)
         if refused is None:
+            event(f"setAccountStatus: {status}")
             assert not isinstance(answer, Refused), answer
             assert answer.status == status
         else:
             assert isinstance(answer, Refused), (refused, answer)
+            event(f"setAccountStatus: {answer.refusal.code}")
             assert answer.refusal.code in refused.codes
 
     # ------------------------------------------------------------ movements
 
-    @rule(account=any_account, share=shares, right=mostly_right)
-    def deposit(self, account: Account, share: str, *, right: bool) -> None:
-        money = self.money(account, share, right=right)
+    @rule(account=any_account, share=shares)
+    def deposit(self, account: Account, share: str) -> None:
         self.send(
-            requests.Deposit(caller=OPERATOR, key=self.new_key(), account=account, amount=money)
+            requests.Deposit(
+                caller=OPERATOR,
+                key=self.new_key(),
+                account=account,
+                amount=(part_of(account.available, share), account.currency),
+            )
         )
 
-    @rule(account=any_account, clearing=any_account, share=shares)
-    def deposit_from(self, account: Account, clearing: Account, share: str) -> None:
+    @rule(between=pair(choices.accounts, choices.peers), share=shares)
+    def deposit_from(self, between: tuple[Account, Account], share: str) -> None:
+        clearing, account = between
         self.send(
             requests.Deposit(
                 caller=OPERATOR,
                 key=self.new_key(),
                 account=account,
                 clearing_account=clearing,
-                amount=self.money(account, share),
+                amount=(part_of(account.available, share), account.currency),
             )
         )
 
-    @rule(
-        source=any_payer,
-        to=st.one_of(any_wallet, any_wallet, any_account),
-        share=shares,
-        own=mostly_right,
-        right=mostly_right,
-    )
-    def transfer(self, source: Account, to: Account, share: str, *, own: bool, right: bool) -> None:
+    @rule(between=pair(choices.payers, choices.wallets_beside), share=shares)
+    def transfer(self, between: tuple[Account, Account], share: str) -> None:
+        source, target = between
         self.send(
             requests.Transfer(
-                caller=self.owner_of(source, right=own),
+                caller=source.owner or OPERATOR,
                 key=self.new_key(),
                 from_account=source,
-                to_account=to,
-                amount=self.money(source, share, right=right),
+                to_account=target,
+                amount=(part_of(source.available, share), source.currency),
             )
         )
 
     @rule(
-        source=any_account,
-        parts=st.lists(st.tuples(any_account, st.integers(1, 9)), min_size=1, max_size=4),
+        parts=st.lists(
+            st.tuples(pair(choices.accounts, choices.peers), st.integers(1, 9)),
+            min_size=1,
+            max_size=4,
+        ),
         sides=st.sampled_from([("DEBIT", "CREDIT"), ("CREDIT", "DEBIT")]),
         late=st.sampled_from([None, None, 0, 0, 1]),
-        currencies=mostly_right,
-        balanced=mostly_right,
+        missing=st.sampled_from([0, 0, 0, 0, 1]),
     )
     def post_transaction(
         self,
-        source: Account,
-        parts: list[tuple[Account, int]],
+        parts: list[tuple[tuple[Account, Account], int]],
         sides: tuple[str, str],
         late: int | None,
-        *,
-        currencies: bool,
-        balanced: bool,
+        missing: int,
     ) -> None:
         """Split an amount among several accounts, or gather it from them."""
-        if currencies:
-            parts = [part for part in parts if part[0].currency == source.currency] or parts
-        one, other = sides
-        total = sum(amount for _, amount in parts)
+        (source, first), _ = parts[0]
+        others = [first, *(other for (_, other), _ in parts[1:] if other is not source)]
+        amounts = [amount for _, amount in parts[: len(others)]]
         legs = [
             requests.WantedLeg(
                 account=source,
-                direction=one,
-                amount=(total if balanced else total + 1, source.currency),
+                direction=sides[0],
+                amount=(sum(amounts) + missing, source.currency),
                 if_sequence=None if late is None else source.sequence - late,
             ),
             *(
                 requests.WantedLeg(
-                    account=account, direction=other, amount=(amount, source.currency)
+                    account=other, direction=sides[1], amount=(amount, source.currency)
                 )
-                for account, amount in parts
+                for other, amount in zip(others, amounts, strict=True)
             ),
         ]
         self.send(
@@ -233,23 +208,23 @@ class LedgerMachine(RuleBasedStateMachine):
         )
 
     @rule(
-        mine=any_account,
-        theirs=any_account,
-        bank=any_account,
-        amounts=st.tuples(*[st.integers(1, 9)] * 2),
+        paid=pair(choices.accounts, choices.peers),
+        got=pair(choices.accounts, choices.peers),
+        amounts=st.tuples(st.integers(1, 9), st.integers(1, 9)),
     )
     def exchange(
-        self, mine: Account, theirs: Account, bank: Account, amounts: tuple[int, int]
+        self,
+        paid: tuple[Account, Account],
+        got: tuple[Account, Account],
+        amounts: tuple[int, int],
     ) -> None:
-        """Post in two currencies at once, through accounts that may or may not be of them."""
-        paid, got = (amounts[0], CURRENCY), (amounts[1], OTHER_CURRENCY)
-        legs = (
-            requests.WantedLeg(account=mine, direction="DEBIT", amount=paid),
-            requests.WantedLeg(account=bank, direction="CREDIT", amount=paid),
+        """Post two movements at once, mostly of two currencies."""
+        legs = tuple(
             requests.WantedLeg(
-                account=self.model.clearing[OTHER_CURRENCY], direction="DEBIT", amount=got
-            ),
-            requests.WantedLeg(account=theirs, direction="CREDIT", amount=got),
+                account=account, direction=direction, amount=(amount, account.currency)
+            )
+            for between, amount in zip((paid, got), amounts, strict=True)
+            for account, direction in zip(between, ("DEBIT", "CREDIT"), strict=True)
         )
         self.send(
             requests.PostTransaction(
@@ -259,119 +234,93 @@ class LedgerMachine(RuleBasedStateMachine):
 
     # ------------------------------------------------------------ holds and withdrawals
 
-    @rule(
-        account=any_wallet,
-        share=shares,
-        own=mostly_right,
-        operator=st.booleans(),
-        expires=st.booleans(),
-    )
-    def place_hold(
-        self, account: Account, share: str, *, own: bool, operator: bool, expires: bool
-    ) -> None:
+    @rule(account=one(choices.holders), share=shares, operator=st.booleans(), expires=st.booleans())
+    def place_hold(self, account: Account, share: str, *, operator: bool, expires: bool) -> None:
         self.send(
             requests.PlaceHold(
-                caller=OPERATOR if operator else self.owner_of(account, right=own),
+                caller=OPERATOR if operator or account.owner is None else account.owner,
                 key=self.new_key(),
                 account=account,
-                amount=self.money(account, share),
+                amount=(part_of(account.available, share), account.currency),
                 expires_at=FAR_AWAY if expires else None,
             )
         )
 
-    @precondition(lambda self: self.some_holds("HOLD"))
-    @rule(hold=any_hold, to=any_account, share=shares, right=mostly_right)
-    def capture_hold(self, hold: Hold, to: Account, share: str, *, right: bool) -> None:
-        currency = hold.account.currency if right else OTHER_CURRENCY
-        amount = None if share == "all" else (self.part(hold.amount, share), currency)
+    @knows(choices.open_holds("HOLD"))
+    @rule(between=pair(choices.open_holds("HOLD"), choices.payees), share=shares)
+    def capture_hold(self, between: tuple[Hold, Account], share: str) -> None:
+        hold, target = between
+        part = (part_of(hold.amount, share), hold.account.currency)
         self.send(
             requests.CaptureHold(
-                caller=OPERATOR, key=self.new_key(), hold=hold, to_account=to, amount=amount
+                caller=OPERATOR,
+                key=self.new_key(),
+                hold=hold,
+                to_account=target,
+                amount=None if share == "all" else part,
             )
         )
 
-    @precondition(lambda self: self.some_holds("HOLD"))
-    @rule(hold=any_hold)
+    @knows(choices.open_holds("HOLD"))
+    @rule(hold=any_open_hold)
     def void_hold(self, hold: Hold) -> None:
         self.send(requests.VoidHold(caller=OPERATOR, key=self.new_key(), hold=hold))
 
-    @rule(account=any_payer, share=shares, own=mostly_right)
-    def withdraw(self, account: Account, share: str, *, own: bool) -> None:
+    @rule(account=one(choices.payers), share=shares)
+    def withdraw(self, account: Account, share: str) -> None:
         self.send(
             requests.Withdraw(
-                caller=self.owner_of(account, right=own),
+                caller=account.owner or OPERATOR,
                 key=self.new_key(),
                 account=account,
-                amount=self.money(account, share),
+                amount=(part_of(account.available, share), account.currency),
             )
         )
 
-    @precondition(lambda self: self.some_holds("WITHDRAWAL"))
-    @rule(hold=any_withdrawal, completed=st.booleans())
-    def settle_withdrawal(self, hold: Hold, *, completed: bool) -> None:
+    @knows(choices.open_holds("WITHDRAWAL"))
+    @rule(withdrawal=any_pending_withdrawal, outcome=st.sampled_from(["COMPLETED", "FAILED"]))
+    def settle_withdrawal(self, withdrawal: Hold, outcome: str) -> None:
         self.send(
             requests.SettleWithdrawal(
-                caller=OPERATOR,
-                key=self.new_key(),
-                withdrawal=hold,
-                outcome="COMPLETED" if completed else "FAILED",
-                failure_reason=None if completed else "no such account",
+                caller=OPERATOR, key=self.new_key(), withdrawal=withdrawal, outcome=outcome
             )
         )
 
-    @precondition(lambda self: self.model.holds)
-    @rule(hold=one_of(lambda machine: machine.model.holds))
-    def take_the_one_for_the_other(self, hold: Hold) -> None:
-        """A withdrawal is no hold to those who capture, and a hold no withdrawal to those who settle."""
-        key, bank = self.new_key(), self.model.clearing[CURRENCY]
-        wrong = (
-            requests.CaptureHold(caller=OPERATOR, key=key, hold=hold, to_account=bank)
-            if hold.purpose == "WITHDRAWAL"
-            else requests.SettleWithdrawal(
-                caller=OPERATOR, key=key, withdrawal=hold, outcome="COMPLETED"
-            )
-        )
-        self.send(wrong)
-
-    @precondition(lambda self: any(hold.expires for hold in self.model.holds))
-    @rule(hold=one_of(lambda machine: [hold for hold in machine.model.holds if hold.expires]))
+    @knows(choices.expiring)
+    @rule(hold=one(choices.expiring))
     def let_time_pass(self, hold: Hold) -> None:
-        if hold.status == "OPEN":
-            self.real.let_time_pass(hold)
+        self.real.let_time_pass(hold)
         hold.overdue = True
 
+    @knows(choices.expiring)
     @rule()
     def expire_holds(self) -> None:
         due = self.model.expire_holds()
         assert self.real.expire_holds() == len(due)
         for hold in due:
+            event("expired")
             release = hold.transactions[-1]
             release.id, release.posted_at = self.real.last_transaction_of(hold)
 
     # ------------------------------------------------------------ taking back, gathering
 
-    @precondition(lambda self: self.model.transactions)
-    @rule(transaction=any_transaction)
+    @rule(transaction=one(choices.returnable))
     def reverse(self, transaction: Transaction) -> None:
         self.send(requests.Reverse(caller=OPERATOR, key=self.new_key(), transaction=transaction))
 
-    @precondition(lambda self: self.model.transactions)
-    @rule(transaction=any_transaction, share=shares, right=mostly_right)
-    def refund(self, transaction: Transaction, share: str, *, right: bool) -> None:
+    @rule(transaction=one(choices.returnable), share=shares)
+    def refund(self, transaction: Transaction, share: str) -> None:
         leg = transaction.legs[0]
         self.send(
             requests.Refund(
                 caller=OPERATOR,
                 key=self.new_key(),
                 transaction=transaction,
-                amount=(
-                    self.part(leg.amount, share),
-                    leg.currency if right else OTHER_CURRENCY,
-                ),
+                amount=(part_of(leg.amount, share), leg.currency),
             )
         )
 
-    @rule(account=st.one_of(one_of(lambda machine: machine.striped), any_account))
+    @rule(account=one(choices.striped))
     def sweep(self, account: Account) -> None:
         self.send(requests.Sweep(caller=OPERATOR, key=self.new_key(), account=account))
 
@@ -379,32 +328,43 @@ class LedgerMachine(RuleBasedStateMachine):
     def take_snapshots(self) -> None:
         self.real.take_snapshots()
 
-    # ------------------------------------------------------------ the same key again
+    # ------------------------------------------------------------ what was sent, once more
 
-    @precondition(lambda self: self.sent)
     @rule(request=any_sent)
     def repeat(self, request: requests.Request) -> None:
         """Send the same request again: booked, it is replayed; refused, it is tried anew."""
         self.send(request)
 
-    @precondition(lambda self: self.sent)
-    @rule(request=any_sent, change=st.sampled_from(["description", "amount", "operation"]))
-    def reuse_the_key(self, request: requests.Request, change: str) -> None:
-        """Send another request with the same key."""
-        amount = getattr(request, "amount", None)
-        if change == "amount" and amount is not None:
-            request = request.again(amount=(amount[0] + 1, amount[1]))
-        elif change == "description" and hasattr(request, "description"):
-            request = request.again(description="another")
-        else:
-            request = requests.OpenAccount(
+    @rule(request=any_sent, number=st.integers(0, 9), same_key=st.booleans(), data=st.data())
+    def change_one_field(
+        self, request: requests.Request, number: int, data: st.DataObject, *, same_key: bool
+    ) -> None:
+        """Send a request with something else in one of its fields, whether that makes sense or not."""
+        names = [each.name for each in fields(request) if each.name not in {"caller", "key"}]
+        name = names[number % len(names)]
+        changed = data.draw(
+            choices.something_else(self.model, name, getattr(request, name)), label=name
+        )
+        key = request.key if same_key else self.new_key()
+        self.send(request.again(key=key, **{name: changed}))
+
+    @rule(request=any_sent)
+    def use_the_key_for_something_else(self, request: requests.Request) -> None:
+        self.send(
+            requests.OpenAccount(
                 caller=request.caller,
                 key=request.key,
                 owner=request.caller,
                 kind="LIABILITY",
                 currency=CURRENCY,
             )
-        self.send(request)
+        )
+
+    @rule(request=any_sent, caller=st.sampled_from(OWNERS))
+    def ask_as_somebody_else(self, request: requests.Request, caller: str) -> None:
+        """Try what only the owner may, with a key that is another one for being another caller's."""
+        if isinstance(request, requests.Transfer | requests.Withdraw | requests.PlaceHold):
+            self.send(request.again(caller=caller))
 
     # ------------------------------------------------------------ reading
 
@@ -412,8 +372,7 @@ class LedgerMachine(RuleBasedStateMachine):
     def read_history(self, account: Account, *, newest_first: bool) -> None:
         assert_history(account, self.real.history(account, newest_first=newest_first))
 
-    @precondition(lambda self: self.model.transactions)
-    @rule(transaction=any_transaction)
+    @rule(transaction=one(lambda model: model.transactions))
     def read_balances_at(self, transaction: Transaction) -> None:
         """Read what all accounts had when a transaction was posted."""
         instant = transaction.posted_at

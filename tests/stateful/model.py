@@ -182,7 +182,7 @@ class Model:
 
     def post_transaction(self, request: PostTransaction) -> Answer:
         wrong = [each for leg in request.legs for each in wrong_amount(leg.amount)]
-        if not 2 <= len(request.legs) <= 200 or request.type in BUILT_IN:
+        if not 2 <= len(request.legs) <= 200 or not may_be_called(request.type):
             wrong.append(reason("INVALID_INPUT"))
         sides = {(leg.account, leg.direction) for leg in request.legs}
         if len(sides) > len({account for account, _ in sides}):
@@ -518,6 +518,13 @@ def no(reasons: Iterable[Reason]) -> Refused:
 def refused(reasons: Sequence[Reason]) -> Refused | None:
     """Make a refusal of the reasons; None where there are none."""
     return no(reasons) if reasons else None
+
+
+def may_be_called(kind: str) -> bool:
+    """Tell whether a partner's transaction may bear this name: lower case words joined by "_", and not a built-in one."""
+    return kind not in BUILT_IN and all(
+        word.isalnum() and word.islower() for word in kind.split("_")
+    )
 
 
 def wrong_amount(money: tuple[int, str]) -> list[Reason]:

@@ -293,7 +293,6 @@ def _(request: requests.SettleWithdrawal) -> tuple[str, object]:
         key=request.key,
         withdrawal_id=request.withdrawal.id,
         outcome=SettlementOutcome(request.outcome),
-        failure_reason=request.failure_reason,
     )
 
 

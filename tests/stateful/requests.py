@@ -128,7 +128,6 @@ class SettleWithdrawal(Request):
 
     withdrawal: Hold
     outcome: str
-    failure_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

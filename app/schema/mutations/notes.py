@@ -7,6 +7,7 @@ from app.ledger.model import HoldPurpose
 from app.ledger.posting import Posted
 from app.schema.context import Info
 from app.schema.ids import encode_hold_id, encode_transaction_id, encode_withdrawal_id
+from app.schema.types.payloads import PostingPayload
 
 
 def note(info: Info, **done: object) -> None:
@@ -23,6 +24,12 @@ def note_postings(info: Info, answers: Iterable[PostingAnswer]) -> None:
                 transactionId=encode_transaction_id(answer.transaction.id),
                 replayed=answer.replayed,
             )
+
+
+def posting_payload(info: Info, answer: PostingAnswer) -> PostingPayload:
+    """Note a posting and answer it."""
+    note_postings(info, [answer])
+    return PostingPayload.of(answer)
 
 
 def note_hold(info: Info, answer: HoldAnswer) -> None:

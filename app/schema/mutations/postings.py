@@ -2,11 +2,10 @@
 
 import strawberry
 
-from app.ledger.answers import PostingAnswer
 from app.schema.context import Info
 from app.schema.described import object_type
 from app.schema.mutations.arguments import Given
-from app.schema.mutations.notes import note_postings
+from app.schema.mutations.notes import posting_payload
 from app.schema.types.inputs.postings import (
     PostTransactionInput,
     RefundTransactionInput,
@@ -28,7 +27,7 @@ class PostingMutations:
     ) -> PostingPayload:
         """Book legs."""
         caller, ledger = info.context.caller, info.context.services.ledger
-        return _told(info, await ledger.post_transaction(caller, input.to_command()))
+        return posting_payload(info, await ledger.post_transaction(caller, input.to_command()))
 
     @strawberry.mutation(
         description="OPERATE. The same legs with their sides swapped, linked both ways; once."
@@ -38,7 +37,7 @@ class PostingMutations:
     ) -> PostingPayload:
         """Take a transaction back."""
         caller, ledger = info.context.caller, info.context.services.ledger
-        return _told(info, await ledger.reverse(caller, input.to_command()))
+        return posting_payload(info, await ledger.reverse(caller, input.to_command()))
 
     @strawberry.mutation(description="OPERATE.")
     async def refund_transaction(
@@ -46,7 +45,7 @@ class PostingMutations:
     ) -> PostingPayload:
         """Give back some of what a transaction moved."""
         caller, ledger = info.context.caller, info.context.services.ledger
-        return _told(info, await ledger.refund(caller, input.to_command()))
+        return posting_payload(info, await ledger.refund(caller, input.to_command()))
 
     @strawberry.mutation(
         description="OPERATE. Gathers the children of a STRIPED account into its first one, in double entry."
@@ -54,9 +53,4 @@ class PostingMutations:
     async def sweep_account(self, info: Info, input: Given[SweepAccountInput]) -> PostingPayload:
         """Gather the money of a hot account."""
         caller, ledger = info.context.caller, info.context.services.ledger
-        return _told(info, await ledger.sweep(caller, input.to_command()))
-
-
-def _told(info: Info, answer: PostingAnswer) -> PostingPayload:
-    note_postings(info, [answer])
-    return PostingPayload.of(answer)
+        return posting_payload(info, await ledger.sweep(caller, input.to_command()))

@@ -5,7 +5,7 @@ import strawberry
 from app.schema.context import Info
 from app.schema.described import object_type
 from app.schema.mutations.arguments import Given
-from app.schema.mutations.notes import note_postings
+from app.schema.mutations.notes import note_postings, posting_payload
 from app.schema.types.inputs.transfers import DepositInput, TransferBatchInput, TransferInput
 from app.schema.types.payloads import PostingPayload, TransferBatchPayload
 
@@ -17,11 +17,8 @@ class TransferMutations:
     @strawberry.mutation(description="WALLET, from an account of one's own.")
     async def transfer(self, info: Info, input: Given[TransferInput]) -> PostingPayload:
         """Move money."""
-        answer = await info.context.services.ledger.transfer(
-            info.context.caller, input.to_command()
-        )
-        note_postings(info, [answer])
-        return PostingPayload.of(answer)
+        caller, ledger = info.context.caller, info.context.services.ledger
+        return posting_payload(info, await ledger.transfer(caller, input.to_command()))
 
     @strawberry.mutation(description="WALLET, from accounts of one's own.")
     async def transfer_batch(
@@ -43,5 +40,4 @@ class TransferMutations:
         answer = await info.context.services.ledger.deposit(
             info.context.caller, input.to_command(), default_clearing=input.default_clearing
         )
-        note_postings(info, [answer])
-        return PostingPayload.of(answer)
+        return posting_payload(info, answer)
