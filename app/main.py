@@ -3,8 +3,8 @@
 A request enters through `schema`, is decided and booked by `ledger`, whose posting engine writes it with its event in one
 database transaction, and leaves through `relay`, which numbers events and wakes the subscriptions of all processes.
 
-Connections. A process opens up to `pool_size` for reading, `posting_in_flight` for posting, four for relay and hub, one for
-the readiness probe, and two of Broadcaster's where that goes through PostgreSQL. Reading never takes one from posting.
+Connections. A process opens up to `pool_size` for reading, `posting_in_flight` for posting and two for what is looked up before,
+four for relay and hub, one for the readiness probe, and two of Broadcaster's where that goes through PostgreSQL. Reading never takes one from posting.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from app.background import Background
 from app.database import Database
 from app.driver import DriverConnections
 from app.housekeeping import Housekeeping, Job
-from app.ledger.engine import EngineLimits, PostingEngine
-from app.ledger.lookups import Lookups
 from app.ledger.openings import Openings
+from app.ledger.posting.engine import EngineLimits, PostingEngine
 from app.ledger.reader import Reader
+from app.ledger.reading.lookups import Lookups
 from app.ledger.service import Ledger
 from app.ledger.system_accounts import SystemAccounts
 from app.ledger.upkeep import Upkeep

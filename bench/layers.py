@@ -25,13 +25,13 @@ from uuid_utils.compat import uuid7
 from app.database import Database
 from app.driver import DriverConnections
 from app.embedded import OWNER, SUPERUSER, EmbeddedPostgres, RunningPostgres
-from app.ledger.engine import EngineLimits, PostingEngine
-from app.ledger.lookups import Lookups
 from app.ledger.model import Caller, Scope
 from app.ledger.money import Money
 from app.ledger.movements.transfers import TransferCommand, transfer
-from app.ledger.posting import Posted
+from app.ledger.posting.decision import Posted
+from app.ledger.posting.engine import EngineLimits, PostingEngine
 from app.ledger.reader import Reader
+from app.ledger.reading.lookups import Lookups
 from app.ledger.requests import PostingRequest
 from app.ledger.service import Ledger
 from app.migrate import upgrade

@@ -87,7 +87,7 @@ def read_sheet(name: str, data: bytes) -> Sheet:
 
 def _records(text: str) -> Iterator[tuple[int, list[str] | str]]:
     """Yield each line's fields, or what is wrong with it as CSV; a field in quotes may run over several lines."""
-    # Without newline="" an LF would be lost before the reader could see which lines end within quotes.
+    # With newline="" lines may end with LF, CRLF or CR, and those that end within quotes are kept as they are.
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     while True:
         line = reader.line_num + 1

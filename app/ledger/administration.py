@@ -33,7 +33,7 @@ from app.ledger.errors import (
 )
 from app.ledger.idempotency import conflict_with
 from app.ledger.model import Account, AccountPurpose, AccountStatus
-from app.ledger.posting import Refused
+from app.ledger.posting.decision import Refused
 from app.ledger.rows import account_of
 from app.ledger.rules import refuse_text
 

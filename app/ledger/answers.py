@@ -6,11 +6,12 @@ from typing import TypeAlias
 from uuid import UUID
 
 from app.database import Database
-from app.ledger import histories, reading
-from app.ledger.changes import Posted
+from app.ledger import reading
 from app.ledger.idempotency import KnownKey
 from app.ledger.model import AccountPurpose, Caller, Entry, Hold, Transaction
-from app.ledger.posting import NotAttempted, Outcome, Refused, Replay
+from app.ledger.posting.changes import Posted
+from app.ledger.posting.decision import NotAttempted, Outcome, Refused, Replay
+from app.ledger.reading import histories
 
 PostingAnswer: TypeAlias = Posted | Refused | NotAttempted
 """What became of a posting; the entries of `Posted` are those that its caller may read."""

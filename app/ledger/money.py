@@ -21,6 +21,9 @@ EXPONENTS: Final[dict[str, int]] = {
 }
 """Digits behind the point for each currency that Saldo keeps: JPY 0, BRL 2, KWD 3."""
 
+_LONGEST_DECIMAL: Final = 64
+"""More characters than any amount of 64 bits takes, in whichever currency."""
+
 _DECIMAL = re.compile(r"(-?)(0|[1-9][0-9]*)(?:\.([0-9]+))?", re.ASCII)
 
 
@@ -70,7 +73,8 @@ class Money:
     def parse(cls, text: str, currency: str) -> Self:
         """Read what `decimal` writes; anything else, rounding included, raises MoneyFormatError."""
         exponent = exponent_of(currency)
-        match = _DECIMAL.fullmatch(text)
+        # Python refuses to read an integer of more than a few thousand digits, with an error of another kind.
+        match = _DECIMAL.fullmatch(text) if len(text) <= _LONGEST_DECIMAL else None
         if match is None or len(match[3] or "") != exponent:
             raise MoneyFormatError(text)
         minor_units = int(match[1] + match[2] + (match[3] or ""))

@@ -18,12 +18,12 @@ import orjson
 
 from app.database import Database, DatabaseUnavailableError, load_statements
 from app.ledger.accounts import OPENING_PREFIX
-from app.ledger.engine import PostingEngine
 from app.ledger.errors import LedgerUnavailableError, Refusal
 from app.ledger.model import Account, AccountKind, Json
 from app.ledger.money import Money
 from app.ledger.movements.openings import opening
-from app.ledger.posting import Refused
+from app.ledger.posting.decision import Refused
+from app.ledger.posting.engine import PostingEngine
 from app.ledger.requests import LEDGER_CALLER, PostingRequest
 from app.ledger.rows import AnyRow, account_of
 from app.ledger.system_accounts import SystemAccounts

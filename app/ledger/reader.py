@@ -10,7 +10,7 @@ from datetime import datetime
 from uuid import UUID
 
 from app.database import Database
-from app.ledger import histories, reading
+from app.ledger import reading
 from app.ledger.model import (
     Account,
     Balance,
@@ -29,6 +29,7 @@ from app.ledger.pages import (
     PageRequest,
     TransactionFilter,
 )
+from app.ledger.reading import histories
 
 
 class Reader:

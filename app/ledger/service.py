@@ -14,13 +14,11 @@ from app.database import Database, DatabaseUnavailableError
 from app.ledger.accounts import OpenAccountCommand, refuse_opening, required_scopes
 from app.ledger.administration import Administration, Opened, SetAccountStatusCommand
 from app.ledger.answers import Answers, HoldAnswer, PostingAnswer
-from app.ledger.engine import PostingEngine
 from app.ledger.errors import (
     InvalidInput,
     LedgerUnavailableError,
     Refusal,
 )
-from app.ledger.lookups import Lookups
 from app.ledger.model import Account, Caller, Scope, Transaction
 from app.ledger.movements.deposits import DepositCommand, deposit, refuse_deposit
 from app.ledger.movements.holds import (
@@ -43,10 +41,12 @@ from app.ledger.movements.withdrawals import (
     settle_withdrawal,
     withdraw,
 )
-from app.ledger.posting import NotAttempted, Outcome, Refused
+from app.ledger.posting.decision import NotAttempted, Outcome, Refused
+from app.ledger.posting.engine import PostingEngine
+from app.ledger.posting.waiting import Outcomes
+from app.ledger.reading.lookups import Lookups
 from app.ledger.requests import PostingRequest
 from app.ledger.system_accounts import SystemAccounts
-from app.ledger.waiting import Outcomes
 
 BATCH_LIMIT: Final = 1_000
 """Most transfers that one batch may carry."""

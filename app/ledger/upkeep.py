@@ -14,13 +14,13 @@ from uuid import UUID
 import structlog
 
 from app.database import Database, DatabaseUnavailableError, load_statements
-from app.ledger.changes import Posted
-from app.ledger.engine import PostingEngine
 from app.ledger.errors import HoldNotOpen, LedgerUnavailableError, WithdrawalNotPending
-from app.ledger.lookups import Lookups
 from app.ledger.movements.holds import expire_hold
 from app.ledger.movements.sweeps import sweep_by_itself
-from app.ledger.posting import Outcome, Refused, Replay
+from app.ledger.posting.changes import Posted
+from app.ledger.posting.decision import Outcome, Refused, Replay
+from app.ledger.posting.engine import PostingEngine
+from app.ledger.reading.lookups import Lookups
 from app.ledger.requests import PostingRequest
 from app.ledger.stamps import first_unsettled
 

@@ -22,8 +22,8 @@ from uuid_utils.compat import uuid7
 
 from app.database import Database
 from app.driver import DriverConnections
-from app.ledger.engine import EngineLimits, PostingEngine
-from app.ledger.lookups import Lookups
+from app.ledger.posting.engine import EngineLimits, PostingEngine
+from app.ledger.reading.lookups import Lookups
 from app.ledger.service import Ledger
 from bench.posting.workloads import Client, Work, Workload, wallet_id, work_of
 

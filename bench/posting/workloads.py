@@ -10,12 +10,12 @@ from uuid import UUID
 from uuid_utils.compat import uuid7
 
 from app.ledger.answers import HoldPosted
-from app.ledger.changes import Posted
 from app.ledger.model import Caller, Direction, Scope
 from app.ledger.money import Money
 from app.ledger.movements.holds import CaptureHoldCommand, PlaceHoldCommand
 from app.ledger.movements.postings import LegCommand, PostTransactionCommand
 from app.ledger.movements.transfers import TransferCommand
+from app.ledger.posting.changes import Posted
 from app.ledger.service import Ledger
 
 CURRENCY: Final = "BRL"

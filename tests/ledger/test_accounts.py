@@ -32,7 +32,7 @@ from app.ledger.money import Money
 from app.ledger.movements.deposits import DepositCommand
 from app.ledger.movements.transfers import TransferCommand
 from app.ledger.pages import AccountFilter, PageRequest
-from app.ledger.posting import Refused
+from app.ledger.posting.decision import Refused
 from tests.support.ledger import (
     OPERATOR,
     RunningLedger,

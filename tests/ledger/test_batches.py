@@ -24,7 +24,7 @@ from app.ledger.errors import (
 from app.ledger.model import AccountKind
 from app.ledger.money import INT64_MAX, Money
 from app.ledger.movements.transfers import TransferCommand
-from app.ledger.posting import NotAttempted, Posted, Refused
+from app.ledger.posting.decision import NotAttempted, Posted, Refused
 from tests.support.ledger import (
     RunningLedger,
     Wallet,

@@ -12,7 +12,7 @@ import pytest
 from app.ledger.errors import IdempotencyConflict, InsufficientFunds
 from app.ledger.movements.transfers import TransferCommand
 from app.ledger.pages import EntryFilter, PageRequest
-from app.ledger.posting import Posted, Refused
+from app.ledger.posting.decision import Posted, Refused
 from tests.support.ledger import (
     RunningLedger,
     Wallet,

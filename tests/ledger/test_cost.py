@@ -18,12 +18,12 @@ from app import ledger
 from app.driver import DriverConnections, load_driver_statements
 from app.embedded import RunningPostgres
 from app.ledger.answers import HoldPosted
-from app.ledger.engine import EngineLimits
 from app.ledger.idempotency import fingerprint
 from app.ledger.model import Account, BalanceTracking, Direction, HoldStatus
 from app.ledger.movements.holds import PlaceHoldCommand
 from app.ledger.pages import AccountFilter, EntryFilter, PageRequest, TransactionFilter
-from app.ledger.posting import Posted
+from app.ledger.posting.decision import Posted
+from app.ledger.posting.engine import EngineLimits
 from app.ledger.requests import PostingRequest, RequestedLeg
 from tests.support.invariants import assert_books_are_right
 from tests.support.ledger import (
@@ -37,7 +37,7 @@ from tests.support.ledger import (
 )
 from tests.support.postgres import TestDatabase, connect
 
-SQL = Path(ledger.__file__).parent / "sql"
+SQL = Path(ledger.__file__).parent / "posting" / "sql"
 
 GROWING = ("account", "entry", "journal", "idempotency_key", "hold", "snapshot")
 

@@ -15,11 +15,11 @@ import pytest
 
 from app.database import DatabaseUnavailableError
 from app.embedded import DATABASE, OWNER, EmbeddedPostgres, RunningPostgres
-from app.ledger.engine import EngineLimits
 from app.ledger.errors import LedgerIncidentError, LedgerUnavailableError
 from app.ledger.model import Transaction
 from app.ledger.movements.transfers import TransferCommand, transfer
-from app.ledger.posting import Posted
+from app.ledger.posting.decision import Posted
+from app.ledger.posting.engine import EngineLimits
 from app.ledger.requests import PostingRequest
 from app.migrate import upgrade
 from tests.support.invariants import assert_books_are_right

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from app.ledger.gathering import Gatherer
+from app.ledger.reading.gathering import Gatherer
 
 
 class Source:

@@ -12,9 +12,9 @@ import pytest
 
 from app.embedded import RunningPostgres
 from app.ledger import pages
-from app.ledger.engine import EngineLimits
 from app.ledger.model import Balance, BalanceTracking, Direction, Entry
 from app.ledger.pages import EntryFilter, Page, PageRequest
+from app.ledger.posting.engine import EngineLimits
 from tests.support.invariants import assert_books_are_right
 from tests.support.ledger import (
     RunningLedger,

@@ -18,7 +18,7 @@ from app.ledger.money import Money
 from app.ledger.movements.postings import LegCommand, PostTransactionCommand
 from app.ledger.movements.sweeps import SweepCommand
 from app.ledger.pages import EntryFilter, PageRequest
-from app.ledger.posting import Refused
+from app.ledger.posting.decision import Refused
 from tests.support.ledger import OPERATOR, RunningLedger, Wallet, contents, new_key, posted, vnd
 from tests.support.postgres import connect
 

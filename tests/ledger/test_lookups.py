@@ -9,10 +9,10 @@ import pytest
 
 from app.driver import DriverConnections
 from app.ledger.answers import HoldAnswer, HoldPosted
-from app.ledger.lookups import Lookups
 from app.ledger.model import AccountPurpose, BalanceTracking, Hold, HoldPurpose
 from app.ledger.movements.holds import CaptureHoldCommand, HeldMoney, PlaceHoldCommand
 from app.ledger.movements.withdrawals import WithdrawCommand
+from app.ledger.reading.lookups import Lookups
 from tests.support.ledger import (
     OPERATOR,
     RunningLedger,

@@ -22,7 +22,7 @@ from app.ledger.errors import (
 from app.ledger.idempotency import OPERATION, KnownKey, fingerprint
 from app.ledger.model import Account, AccountKind, AccountPurpose, AccountStatus, BalanceTracking
 from app.ledger.money import INT64_MAX, INT64_MIN, Money
-from app.ledger.posting import (
+from app.ledger.posting.decision import (
     Decision,
     NotAttempted,
     Posted,
@@ -30,8 +30,8 @@ from app.ledger.posting import (
     Replay,
     decide,
 )
+from app.ledger.posting.standing import CallerKey, LockedAccount, Standing
 from app.ledger.requests import PostingRequest, RequestedLeg
-from app.ledger.standing import CallerKey, LockedAccount, Standing
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 A, B, C, BANK, MISSING = (UUID(int=number) for number in range(1, 6))

@@ -9,7 +9,7 @@ from app.database import Database
 from app.ledger.accounts import OpenAccountCommand
 from app.ledger.errors import InvalidInput, LedgerUnavailableError
 from app.ledger.model import AccountKind
-from app.ledger.posting import Refused
+from app.ledger.posting.decision import Refused
 from app.ledger.system_accounts import SystemAccounts
 from tests.processes.waiting import until
 from tests.support.ledger import OPERATOR, RunningLedger, contents, new_id, new_key

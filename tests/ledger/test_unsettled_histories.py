@@ -13,13 +13,12 @@ import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database import Database
-from app.ledger import histories
 from app.ledger.model import Account, BalanceTracking, Entry
 from app.ledger.movements.deposits import DepositCommand
 from app.ledger.pages import EntryFilter, PageRequest
-from app.ledger.posting import Posted
+from app.ledger.posting.decision import Posted
 from app.ledger.reader import Reader
-from app.ledger.reading import entries
+from app.ledger.reading import entries, histories
 from app.ledger.service import PostingAnswer
 from tests.support.ledger import OPERATOR, RunningLedger, new_key, running_ledger, vnd
 from tests.support.postgres import TestDatabase, connect

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.ledger.posting import PostingGroup
-from app.ledger.waiting import PostingQueue, Waiting
+from app.ledger.posting.decision import PostingGroup
+from app.ledger.posting.waiting import PostingQueue, Waiting
 
 
 @dataclass(frozen=True)

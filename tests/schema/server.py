@@ -18,10 +18,10 @@ from uvicorn import Config, Server
 
 from app.database import Database
 from app.driver import DriverConnections
-from app.ledger.engine import EngineLimits, PostingEngine
 from app.ledger.model import Account, Scope
-from app.ledger.lookups import Lookups
+from app.ledger.posting.engine import EngineLimits, PostingEngine
 from app.ledger.reader import Reader
+from app.ledger.reading.lookups import Lookups
 from app.ledger.service import Ledger
 from app.ledger.upkeep import Upkeep
 from app.relay.broadcast import open_broadcast

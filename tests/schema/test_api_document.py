@@ -131,7 +131,7 @@ async def test_every_example_is_true(
 ) -> None:
     # A credit to a striped account goes to one of its children by chance: here by a chance that repeats itself, and of
     # which nobody else takes a share.
-    monkeypatch.setattr("app.ledger.hot.random", random.Random(4))
+    monkeypatch.setattr("app.ledger.posting.hot.random", random.Random(4))
     known: dict[str, str] = {}
     for example in examples():
         if example.event:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.ledger.model import BalanceTracking
-from app.ledger.posting import Posted
+from app.ledger.posting.decision import Posted
 from app.schema.cursors import entry_cursor
 from tests.schema.server import (
     ApiServer,

@@ -26,7 +26,7 @@ from app.ledger.model import Account, AccountKind, AccountPurpose, AccountStatus
 from app.ledger.money import INT64_MAX, INT64_MIN, Money
 from app.ledger.movements.deposits import DepositCommand, deposit
 from app.ledger.movements.transfers import TransferCommand, transfer
-from app.ledger.posting import (
+from app.ledger.posting.decision import (
     Decision,
     NotAttempted,
     Outcome,
@@ -35,8 +35,8 @@ from app.ledger.posting import (
     Replay,
     decide,
 )
+from app.ledger.posting.standing import CallerKey, LockedAccount, Standing
 from app.ledger.requests import PostingRequest, RequestedLeg
-from app.ledger.standing import CallerKey, LockedAccount, Standing
 from tests.simulation.model import Answer, Facts, Model
 
 BATCHES = 50

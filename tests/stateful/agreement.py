@@ -5,7 +5,6 @@ from typing import Any, assert_never
 
 from app.ledger.administration import Opened
 from app.ledger.answers import HoldPosted
-from app.ledger.changes import Posted
 from app.ledger.errors import (
     IdempotencyConflict,
     InsufficientFunds,
@@ -14,7 +13,8 @@ from app.ledger.errors import (
     SequenceMismatch,
 )
 from app.ledger.model import AccountPurpose, Entry, Transaction
-from app.ledger.posting import Refused
+from app.ledger.posting.changes import Posted
+from app.ledger.posting.decision import Refused
 from tests.stateful import things
 from tests.stateful.real import RealAnswer, caller_of
 from tests.stateful.requests import Request

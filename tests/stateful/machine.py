@@ -10,7 +10,7 @@ from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from app.ledger.posting import Refused
+from app.ledger.posting.decision import Refused
 from tests.stateful import choices, requests
 from tests.stateful.agreement import assert_agreed, assert_history
 from tests.stateful.choices import CURRENCY, OTHER_CURRENCY, one, pair, part_of, shares

@@ -16,7 +16,6 @@ from app.embedded import RunningPostgres
 from app.ledger.accounts import OpenAccountCommand
 from app.ledger.administration import Opened, SetAccountStatusCommand
 from app.ledger.answers import HoldPosted
-from app.ledger.changes import Posted
 from app.ledger.model import (
     Account,
     AccountKind,
@@ -41,7 +40,8 @@ from app.ledger.movements.withdrawals import (
     WithdrawCommand,
 )
 from app.ledger.pages import EntryFilter, PageRequest
-from app.ledger.posting import Refused
+from app.ledger.posting.changes import Posted
+from app.ledger.posting.decision import Refused
 from tests.stateful import requests, things
 from tests.stateful.model import OPERATOR
 from tests.support.invariants import assert_right_in

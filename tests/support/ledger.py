@@ -14,16 +14,16 @@ from uuid_utils.compat import uuid7
 from app.database import Database
 from app.driver import DriverConnections
 from app.ledger.accounts import OpenAccountCommand
-from app.ledger.engine import EngineLimits, PostingEngine
-from app.ledger.lookups import Lookups
+from app.ledger.administration import Opened
+from app.ledger.answers import PostingAnswer
 from app.ledger.model import Account, AccountKind, Balance, Caller, Scope
 from app.ledger.money import Money
 from app.ledger.movements.deposits import DepositCommand
 from app.ledger.movements.transfers import TransferCommand
-from app.ledger.posting import Posted
+from app.ledger.posting.decision import Posted
+from app.ledger.posting.engine import EngineLimits, PostingEngine
 from app.ledger.reader import Reader
-from app.ledger.administration import Opened
-from app.ledger.answers import PostingAnswer
+from app.ledger.reading.lookups import Lookups
 from app.ledger.service import Ledger
 from app.ledger.upkeep import Upkeep
 from tests.support.postgres import connect

@@ -10,7 +10,7 @@ import structlog
 
 from app.ledger.answers import HoldPosted
 from app.ledger.errors import LedgerIncidentError, LedgerUnavailableError
-from app.ledger.posting import Posted, Refused
+from app.ledger.posting.decision import Posted, Refused
 from tests.support.ledger import RunningLedger, running_ledger
 from tests.support.servers import DONE, POSTED, REPLAYED, Answer, Call, packed, unpacked
 

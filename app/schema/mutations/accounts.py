@@ -3,7 +3,7 @@
 import strawberry
 
 from app.ledger.administration import Opened
-from app.ledger.posting import Refused
+from app.ledger.posting.decision import Refused
 from app.schema.context import Info
 from app.schema.described import object_type
 from app.schema.ids import encode_account_id

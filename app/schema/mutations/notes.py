@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from app.ledger.answers import HoldAnswer, HoldPosted, PostingAnswer
 from app.ledger.model import HoldPurpose
-from app.ledger.posting import Posted
+from app.ledger.posting.decision import Posted
 from app.schema.context import Info
 from app.schema.ids import encode_hold_id, encode_transaction_id, encode_withdrawal_id
 from app.schema.types.payloads import PostingPayload

@@ -8,7 +8,7 @@ from app.ledger import model
 from app.ledger.administration import Opened
 from app.ledger.answers import HoldAnswer, HoldPosted, PostingAnswer
 from app.ledger.errors import Path
-from app.ledger.posting import NotAttempted, Posted, Refused
+from app.ledger.posting.decision import NotAttempted, Posted, Refused
 from app.schema.described import object_type
 from app.schema.types.accounts import Account, Entry, Hold
 from app.schema.types.transactions import Transaction

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from datetime import datetime
 
-from app.ledger.changes import Changes, Posted
 from app.ledger.errors import (
     AlreadyReversed,
     HoldExpired,
@@ -16,8 +15,9 @@ from app.ledger.errors import (
     WithdrawalNotPending,
 )
 from app.ledger.model import Hold, HoldPurpose, HoldStatus
+from app.ledger.posting.changes import Changes, Posted
+from app.ledger.posting.standing import Standing, TakenBack
 from app.ledger.requests import CloseHold, PlaceHold, PostingRequest, TakeBack, Terms
-from app.ledger.standing import Standing, TakenBack
 
 _NOTHING = TakenBack(times=0, amount=0, reversed=False)
 

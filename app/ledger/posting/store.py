@@ -10,13 +10,13 @@ import asyncpg
 import orjson
 
 from app.driver import Connection, DriverStatement, load_driver_statements
-from app.ledger.changes import Booking
 from app.ledger.idempotency import KnownKey
 from app.ledger.model import Account, Hold
-from app.ledger.outbox import touched_accounts
-from app.ledger.posting import Decision
+from app.ledger.posting.changes import Booking
+from app.ledger.posting.decision import Decision
+from app.ledger.posting.outbox import touched_accounts
+from app.ledger.posting.standing import CallerKey, LockedAccount, TakenBack
 from app.ledger.rows import account_of, hold_of, known_key_of
-from app.ledger.standing import CallerKey, LockedAccount, TakenBack
 
 _SQL: Final = load_driver_statements(Path(__file__).parent / "sql" / "posting.sql")
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from app.ledger.model import Account, AccountPurpose, BalanceTracking, Entry, Hold, Transaction
+from app.ledger.posting.standing import CallerKey, LockedAccount, TakenBack
 from app.ledger.requests import PostingRequest
-from app.ledger.standing import CallerKey, LockedAccount, TakenBack
 
 
 @dataclass(frozen=True, slots=True)

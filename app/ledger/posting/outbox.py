@@ -6,7 +6,7 @@ The journal is immutable, so an event carries no copy of it: whoever delivers an
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from app.ledger.changes import Line
+from app.ledger.posting.changes import Line
 
 
 def touched_accounts(lines: Iterable[Line]) -> Mapping[UUID, int]:

@@ -31,15 +31,15 @@ from app.database import (
     sqlstate_of,
 )
 from app.driver import Connection, DriverConnections
-from app.ledger import store
-from app.ledger.changes import Posted
 from app.ledger.errors import LedgerIncidentError, LedgerUnavailableError
-from app.ledger.hot import HotAccountMetError, HotAccounts, LockPlan
 from app.ledger.movements.postings import BUILT_IN_TYPES
-from app.ledger.posting import NotAttempted, PostingGroup, Refused, decide
+from app.ledger.posting import store
+from app.ledger.posting.changes import Posted
+from app.ledger.posting.decision import NotAttempted, PostingGroup, Refused, decide
+from app.ledger.posting.hot import HotAccountMetError, HotAccounts, LockPlan
+from app.ledger.posting.standing import LockedAccount, Standing
+from app.ledger.posting.waiting import Outcomes, PostingQueue, Waiting
 from app.ledger.requests import CloseHold, PostingRequest, TakeBack
-from app.ledger.standing import LockedAccount, Standing
-from app.ledger.waiting import Outcomes, PostingQueue, Waiting
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from app.ledger.changes import Changes, Line
 from app.ledger.children import held_child_id, stripe_ids
 from app.ledger.errors import (
     AccountClosed,
@@ -15,9 +14,10 @@ from app.ledger.errors import (
     Refusal,
 )
 from app.ledger.model import Account, AccountPurpose, AccountStatus, BalanceTracking
+from app.ledger.posting.changes import Changes, Line
+from app.ledger.posting.standing import LockedAccount, Standing
 from app.ledger.requests import Gather, RequestedLeg
 from app.ledger.stamps import stamp_of, stamp_on_stripe
-from app.ledger.standing import LockedAccount, Standing
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,6 @@ from datetime import datetime
 from typing import TypeAlias
 from uuid import UUID
 
-from app.ledger import terms
-from app.ledger.changes import Booking, Changes, Line, Posted
 from app.ledger.errors import (
     AccountClosed,
     AccountFrozen,
@@ -37,9 +35,11 @@ from app.ledger.model import (
     Transaction,
 )
 from app.ledger.money import fits_int64
+from app.ledger.posting import terms
+from app.ledger.posting.changes import Booking, Changes, Line, Posted
+from app.ledger.posting.routing import Books, Step
+from app.ledger.posting.standing import CallerKey, Standing
 from app.ledger.requests import Gather, PostingRequest, RequestedLeg
-from app.ledger.routing import Books, Step
-from app.ledger.standing import CallerKey, Standing
 
 PostingGroup: TypeAlias = tuple[PostingRequest, ...]
 """Requests that are booked together or not at all."""

@@ -10,9 +10,9 @@ from typing import Final
 from uuid import UUID
 
 from app.driver import DriverConnections, load_driver_statements
-from app.ledger.gathering import Gatherer
 from app.ledger.model import HoldPurpose, Transaction
 from app.ledger.movements.holds import HeldMoney
+from app.ledger.reading.gathering import Gatherer
 from app.ledger.reading.transactions import TRANSACTIONS_BY_ID
 from app.ledger.rows import transactions_of
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 from uuid import UUID
 
-from app.ledger.posting import Outcome, PostingGroup
+from app.ledger.posting.decision import Outcome, PostingGroup
 
 Outcomes: TypeAlias = tuple[Outcome, ...]
 

@@ -19,7 +19,7 @@ where tracking <> 'TRACKED' and id = any(cast(:ids as uuid[]));
 
 -- name: share_accounts
 -- Derived accounts are only kept from a change of their status, which locks the row FOR UPDATE; the foreign-key check
--- of their entries does the same later anyhow. Those who share never wait for each other. All come after the locked ones.
+-- of their entries does the same later anyhow. Those who share never wait for each other. They come last.
 select
   id, parent_id, purpose, code, owner, kind, currency, status, allow_negative, tracking, metadata, created_at, stripes,
   balance, sequence, posted_at, stripe
