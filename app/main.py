@@ -4,7 +4,8 @@ A request enters through `schema`, is decided and booked by `ledger`, whose post
 database transaction, and leaves through `relay`, which numbers events and wakes the subscriptions of all processes.
 
 Connections. A process opens up to `pool_size` for reading, `posting_in_flight` for posting and two for what is looked up before,
-four for relay and hub, one for the readiness probe, and two of Broadcaster's where that goes through PostgreSQL. Reading never takes one from posting.
+four for relay and hub, one for the readiness probe, and two of Broadcaster's where that goes through PostgreSQL. Reading
+never takes one from posting.
 """
 
 import asyncio
