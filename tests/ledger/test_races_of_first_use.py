@@ -14,27 +14,34 @@ CURRENCIES = ("BRL", "JPY", "KWD", "USD", "EUR")
 CLEARING = "select count(*) from account where code like 'system:bank_clearing:%'"
 
 
-def spends(wallet: Wallet, payee: Wallet) -> list[list[Transfer | Call]]:
-    return [
-        [Transfer(wallet.owner.subject, new_key(), wallet.id, payee.id, 60)],
-        [calls.place_hold(wallet, 60)],
-        [calls.withdraw(wallet, 60)],
-    ]
-
-
 async def test_l01_one_of_many_ways_to_spend_the_same_money_succeeds(
     books: RunningLedger, two_servers: Servers
 ) -> None:
     """Transfers, holds and withdrawals of 60 want the same 100; all of them lock the wallet's row first."""
-    for _ in range(10):
-        wallet, payee = await books.wallet("alice", 100), await books.wallet("bob")
+    wallets = await asyncio.gather(*(books.wallet("alice", 100) for _ in range(5)))
+    payee = await books.wallet("bob")
 
-        answers = await two_servers.post(books.url, spends(wallet, payee), spends(wallet, payee))
+    answers = await two_servers.post(
+        books.url,
+        *(
+            [[spend] for wallet in wallets for _ in range(8) for spend in spends(wallet, payee)]
+            for _ in range(2)
+        ),
+    )
 
-        assert outcomes(answers) == {POSTED: 1, "INSUFFICIENT_FUNDS": 5}
-        balance = await books.balance(wallet)
-        assert balance.available == 40
-        assert balance.held + await books.available(payee) == 60
+    assert outcomes(answers) == {POSTED: 5, "INSUFFICIENT_FUNDS": 5 * 48 - 5}
+    balances = [await books.balance(wallet) for wallet in wallets]
+    assert {balance.available for balance in balances} == {40}
+    held = sum(balance.held for balance in balances)
+    assert held + await books.available(payee) == 5 * 60
+
+
+def spends(wallet: Wallet, payee: Wallet) -> list[Call]:
+    return [
+        Transfer(wallet.owner.subject, new_key(), wallet.id, payee.id, 60).call(),
+        calls.place_hold(wallet, 60),
+        calls.withdraw(wallet, 60),
+    ]
 
 
 async def test_the_held_child_is_made_once(

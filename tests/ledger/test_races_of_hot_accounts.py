@@ -10,6 +10,7 @@ from tests.support.servers import DONE, POSTED, Call, Servers, Transfer, outcome
 
 STRIPES = 8
 SHOP = "shop"
+PERIOD = "select floor(extract(epoch from clock_timestamp()) / 3600)"
 
 
 async def striped_shop(books: RunningLedger, parts: int, minor_units: int) -> Wallet:
@@ -78,8 +79,9 @@ async def test_a_funded_debit_is_never_refused_while_credits_and_sweeps_go_on(
 async def test_two_processes_sweep_each_account_once_in_a_period(
     books: RunningLedger, audited: TestDatabase, two_servers: Servers
 ) -> None:
-    """The key of a sweep is made from the account and the period."""
+    """The key of a sweep is made from the account and the period, whatever has come in since."""
     shops = await asyncio.gather(*(striped_shop(books, 10, 10) for _ in range(10)))
+    began = await scalar(audited.superuser_url, PERIOD)
 
     twice = [[Call("sweep_hot_accounts")] * 2]
     answers = await two_servers.post(books.url, twice, twice)
@@ -90,3 +92,6 @@ async def test_two_processes_sweep_each_account_once_in_a_period(
         assert await balances_of_stripes(audited, shop.account) == [100, *[0] * (STRIPES - 1)]
     sweeps = "select count(*) from journal where type = 'sweep'"
     assert await scalar(audited.superuser_url, sweeps) == len(shops)
+    await asyncio.gather(*(books.deposit(shop.account, 1) for shop in shops for _ in range(5)))
+    swept = await books.upkeep.sweep_hot_accounts()
+    assert swept == 0 or await scalar(audited.superuser_url, PERIOD) != began

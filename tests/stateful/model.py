@@ -37,6 +37,9 @@ from tests.stateful.things import (
     Transaction,
 )
 
+STRIPES: Final = 16
+"""How many children a striped account has where nobody says."""
+
 LARGEST: Final = 2**63 - 1
 SMALLEST: Final = -(2**63)
 OPERATOR: Final = "operator"
@@ -50,8 +53,15 @@ BUILT_IN: Final = {
     *("release", "reversal", "refund", "sweep", "opening"),
 }
 
+LARGEST_CLEAR: Final = 2**55
+"""More than this isn't tried on a hot account, of which see UnclearError."""
+
 Reason: TypeAlias = tuple[str, tuple[Any, ...]]
 """Code and facts."""
+
+
+class UnclearError(Exception):
+    """A hot account might leave 64 bits, and since nobody locks all of it, the ledger promises no answer to that."""
 
 
 def reason(code: str, *facts: Any) -> Reason:
@@ -114,6 +124,8 @@ class Model:
             return no([reason("INVALID_INPUT")])
         if request.tracking == "DERIVED" and not request.allow_negative:
             return no([reason("INVALID_INPUT")])
+        if striped and request.stripes is None:
+            request = request.again(stripes=STRIPES)
         known = self.replay(request)
         if known is not None:
             return known
@@ -383,6 +395,8 @@ class Model:
         hold: Hold | None = None,
         original: Transaction | None = None,
     ) -> Answer:
+        if any(leg.account.tracking != "TRACKED" and leg.amount > LARGEST_CLEAR for leg in legs):
+            raise UnclearError
         known = self.replay(request)
         if known is not None:
             return known

@@ -107,13 +107,15 @@ def _refuse_closing(terms: CloseHold, hold: Hold | None, now: datetime) -> Refus
     withdrawal = terms.purpose is HoldPurpose.WITHDRAWAL
     if hold is None or hold.purpose is not terms.purpose:
         return WithdrawalNotFound(terms.path) if withdrawal else HoldNotFound(terms.path)
+    over = hold.expires_at is not None and hold.expires_at <= now
+    expired = hold.status is HoldStatus.EXPIRED or (hold.status is HoldStatus.OPEN and over)
+    if expired and terms.status is HoldStatus.CAPTURED:
+        # Whether it was released already makes no difference to who comes late.
+        return HoldExpired(terms.path)
     if hold.status is not HoldStatus.OPEN:
         if withdrawal:
             return WithdrawalNotPending(terms.path, hold.status)
         return HoldNotOpen(terms.path, hold.status)
-    over = hold.expires_at is not None and hold.expires_at <= now
-    if over and terms.status is HoldStatus.CAPTURED:
-        return HoldExpired(terms.path)
     if not over and terms.status is HoldStatus.EXPIRED:
         return InvalidInput(terms.path, "must have expired")
     return None
