@@ -50,7 +50,9 @@ def uses_of_statements() -> Iterator[tuple[Path, str]]:
 
 def test_there_are_statements_to_look_at() -> None:
     assert APP / "ledger" / "posting" / "sql" / "posting.sql" in SQL_FILES
-    assert (APP / "ledger" / "posting" / "sql" / "posting.sql", "lock_accounts") in set(uses_of_statements())
+    assert (APP / "ledger" / "posting" / "sql" / "posting.sql", "lock_accounts") in set(
+        uses_of_statements()
+    )
 
 
 @pytest.mark.parametrize("file", SQL_FILES, ids=lambda file: str(file.relative_to(APP)))

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Generator
 from typing import Final
 
@@ -29,6 +30,14 @@ _NEVER_MIGRATED: Final = frozenset({"22023", "42P01"})
 """SQLSTATEs for a role or a table that doesn't exist: migrations make both."""
 
 _NO_RIGHT: Final = "42501"
+
+
+def name_new_ledger(settings: Settings) -> None:
+    """Say on standard error where a ledger begins that didn't exist, in case its folder was meant to be another."""
+    if settings.database_url is None and not settings.data_dir.exists():
+        sys.stderr.write(
+            f"No ledger is here yet; a new one begins in {settings.data_dir.resolve()}\n"
+        )
 
 
 @contextlib.contextmanager

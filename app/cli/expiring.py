@@ -4,7 +4,7 @@ import asyncio
 import sys
 from functools import partial
 
-from app.cli.database import database_of, prepare_schema
+from app.cli.database import database_of, name_new_ledger, prepare_schema
 from app.cli.errors import CommandError
 from app.cli.signals import interrupt, on_stop_signal, run_until_stopped
 from app.ledger.errors import LedgerIncidentError, LedgerUnavailableError
@@ -21,6 +21,7 @@ def expire_holds(settings: Settings) -> bool:
     on_stop_signal(interrupt)
     configure_logging(settings.log_level)
     try:
+        name_new_ledger(settings)
         with database_of(settings) as complete:
             prepare_schema(complete)
             return run_until_stopped(partial(_run, complete))

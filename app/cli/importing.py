@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from app.cli.database import database_of, prepare_schema
+from app.cli.database import database_of, name_new_ledger, prepare_schema
 from app.cli.errors import CommandError
 from app.cli.signals import interrupt, on_stop_signal, run_until_stopped
 from app.importing import Comparison, FaultyFileError, Import, Plan, Sheet, Tally, Total, read_sheet
@@ -29,6 +29,7 @@ def import_file(settings: Settings, file: Path, *, dry_run: bool) -> bool:
     configure_logging(settings.log_level)
     try:
         sheet = _read(file)
+        name_new_ledger(settings)
         with database_of(settings) as complete:
             prepare_schema(complete)
             return run_until_stopped(partial(_run, complete, sheet, file.name, dry_run=dry_run))

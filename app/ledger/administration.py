@@ -1,7 +1,7 @@
 """Accounts as their administration changes them: they are opened, frozen, thawed and closed.
 
-None of this moves money, so it goes past the engine. A change of status locks the account's rows as postings do, only more
-strongly: it waits for those that are under way, and the ones after it see what it has done.
+None of this moves money, so it goes past the engine. A change of status locks all of the account's rows as postings do, and
+what those of a derived account share instead: it waits for the postings that are under way, and later ones see what it did.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.database import Database, load_statements
+from app.database import Database, is_contention, load_statements
 from app.ledger import reading
 from app.ledger.accounts import (
     CLEARING_PREFIX,
@@ -41,7 +42,7 @@ _SQL: Final = load_statements(Path(__file__).parent / "sql" / "accounts.sql")
 
 REASON_LIMIT: Final = 500
 
-_OPENING_ATTEMPTS: Final = 3
+_ATTEMPTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Administration:
 
     async def open_account(self, subject: str, command: OpenAccountCommand) -> Opened | Refused:
         """Open an account whose command was judged; raises LedgerUnavailableError and DatabaseUnavailableError."""
-        for _ in range(_OPENING_ATTEMPTS):
+        for _ in range(_ATTEMPTS):
             answer = await self._try_to_open(subject, command)
             if answer is not None:
                 return answer
@@ -80,17 +81,30 @@ class Administration:
     async def set_status(self, subject: str, command: SetAccountStatusCommand) -> Account | Refused:
         """Set the status and put on record who did, and why; an account that has it already stays as it is.
 
-        Raises DatabaseUnavailableError.
+        Raises DatabaseUnavailableError, and LedgerUnavailableError where postings get in the way again and again.
         """
         refusal = refuse_text(command.reason, REASON_LIMIT, ("reason",))
         if refusal is not None:
             return Refused(refusal)
         if command.account_id is None:
             return Refused(AccountNotFound(("accountId",)))
+        for _ in range(_ATTEMPTS):
+            try:
+                return await self._try_to_set_status(subject, command, command.account_id)
+            except DBAPIError as error:
+                # A posting that opens the account's held child locks that after the account, in whatever order the ids are.
+                if not is_contention(error):
+                    raise
+        raise LedgerUnavailableError
+
+    async def _try_to_set_status(
+        self, subject: str, command: SetAccountStatusCommand, account_id: UUID
+    ) -> Account | Refused:
         async with self._database.transaction() as connection:
-            rows = await connection.execute(_SQL["lock_with_children"], {"id": command.account_id})
+            await connection.execute(_SQL["wait_for_postings"], {"id": account_id})
+            rows = await connection.execute(_SQL["lock_with_children"], {"id": account_id})
             family = {row.id: account_of(row) for row in rows.all()}
-            account = family.get(command.account_id)
+            account = family.get(account_id)
             if account is None or account.purpose is not AccountPurpose.MAIN:
                 return Refused(AccountNotFound(("accountId",)))
             if account.status is command.status:

@@ -50,8 +50,15 @@ class Answers:
             async with self._database.read_only() as connection:
                 transactions = await reading.transactions_by_id(connection, replayed)
             entries = await histories.entries_of_transactions(self._database, replayed)
+        visible = {
+            index: _visible(caller, outcome)
+            for index, outcome in enumerate(outcomes)
+            if isinstance(outcome, Posted)
+        }
+        lines = [line for posted in visible.values() for line in posted.entries]
+        completed = iter(await histories.with_balances(self._database, lines))
         answers: list[PostingAnswer] = []
-        for outcome in outcomes:
+        for index, outcome in enumerate(outcomes):
             match outcome:
                 case Replay(KnownKey(transaction_id=UUID() as transaction_id)):
                     posted = Posted(
@@ -59,9 +66,9 @@ class Answers:
                     )
                     answers.append(_visible(caller, posted))
                 case Posted():
-                    visible = _visible(caller, outcome)
-                    lines = await histories.with_balances(self._database, visible.entries)
-                    answers.append(replace(visible, entries=lines))
+                    posted = visible[index]
+                    entries_now = tuple(next(completed) for _ in posted.entries)
+                    answers.append(replace(posted, entries=entries_now))
                 case Refused() | NotAttempted():
                     answers.append(outcome)
                 case Replay():

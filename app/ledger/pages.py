@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, Generic, TypeVar
 from uuid import UUID
 
-from app.ledger.model import AccountKind, AccountStatus, Direction
+from app.ledger.model import AccountKind, AccountStatus, Direction, HoldPurpose, HoldStatus
 
 COUNT_BOUND: Final = 10_000
 """A list is counted exactly only where that reads no more rows than this."""
@@ -89,3 +89,11 @@ class TransactionFilter:
     """Inclusive."""
     posted_before: datetime | None = None
     """Exclusive."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldFilter:
+    """Which holds are wanted: those of one purpose, because withdrawals are a list of their own."""
+
+    purpose: HoldPurpose
+    status: HoldStatus | None = None

@@ -7,6 +7,7 @@ Methods that take a caller judge rights themselves, so that no way of calling th
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 from uuid import UUID
 
 from app.database import Database
@@ -17,19 +18,20 @@ from app.ledger.model import (
     Caller,
     Entry,
     Hold,
-    HoldPurpose,
-    HoldStatus,
     Scope,
     Transaction,
 )
 from app.ledger.pages import (
     AccountFilter,
     EntryFilter,
+    HoldFilter,
     Page,
     PageRequest,
     TransactionFilter,
 )
 from app.ledger.reading import histories
+
+_FOLLOWERS_PATIENCE_SECONDS: Final = 0.02
 
 
 class Reader:
@@ -124,9 +126,17 @@ class Reader:
         return await histories.highest_sequence(self._database, account)
 
     async def entries_after(self, account: Account, sequence: int, limit: int) -> Sequence[Entry]:
-        """Read the entries that follow the sequence, in order, at most `limit`."""
-        page = await self.entry_page(
-            account, EntryFilter(), PageRequest(limit, after=sequence), newest_first=False
+        """Read the entries that follow the sequence, in order, at most `limit`, for who comes back for more.
+
+        So of a hot account it waits but a moment for postings that are under way, and leaves the rest to the next time.
+        """
+        page = await histories.entry_page(
+            self._database,
+            account,
+            EntryFilter(),
+            PageRequest(limit, after=sequence),
+            newest_first=False,
+            patience_seconds=_FOLLOWERS_PATIENCE_SECONDS,
         )
         return page.items
 
@@ -135,8 +145,11 @@ class Reader:
         account = (await self.accounts(caller, [account_id])).get(account_id)
         if account is None:
             return None
-        entries = await self.entries_after(account, sequence - 1, 1)
-        return entries[0] if entries and entries[0].sequence == sequence else None
+        page = await self.entry_page(
+            account, EntryFilter(), PageRequest(1, after=sequence - 1), newest_first=False
+        )
+        entry = page.items[0] if page.items else None
+        return entry if entry is not None and entry.sequence == sequence else None
 
     async def transactions(self, caller: Caller, ids: Sequence[UUID]) -> Mapping[UUID, Transaction]:
         """Read those of the transactions that the caller may see."""
@@ -182,20 +195,32 @@ class Reader:
         async with self._database.read_only() as connection:
             return await reading.reversals(connection, ids)
 
-    async def hold(self, caller: Caller, hold_id: UUID) -> Hold | None:
-        """Read a hold, if the caller may read its account; a withdrawal is none."""
-        return await self._hold(caller, hold_id, HoldPurpose.HOLD)
+    async def holds(self, caller: Caller, ids: Sequence[UUID]) -> Mapping[UUID, Hold]:
+        """Read those of the holds, of either purpose, whose accounts the caller may read."""
+        async with self._database.read_only() as connection:
+            found = await reading.holds_by_id(connection, ids)
+            accounts = await reading.accounts_of_holds(connection, ids)
+        return {
+            hold_id: hold for hold_id, hold in found.items() if caller.may_read(accounts[hold_id])
+        }
 
-    async def withdrawal(self, caller: Caller, withdrawal_id: UUID) -> Hold | None:
-        """Read a withdrawal, if the caller may read its account."""
-        return await self._hold(caller, withdrawal_id, HoldPurpose.WITHDRAWAL)
+    async def holds_of_account(
+        self, account: Account, wanted: HoldFilter, page: PageRequest[UUID]
+    ) -> Page[Hold]:
+        """Read a page of the account's holds, newest first."""
+        async with self._database.read_only() as connection:
+            return await reading.holds_page(connection, account.id, wanted, page)
 
     async def holds_page(
-        self, account: Account, status: HoldStatus | None, page: PageRequest[UUID]
+        self, caller: Caller, wanted: HoldFilter, page: PageRequest[UUID]
     ) -> Page[Hold]:
-        """Read a page of the account's holds, withdrawals not among them, newest first; of any status where None."""
+        """Read a page of everybody's holds, newest first; needs AUDIT.
+
+        Raises MissingScopeError.
+        """
+        caller.require(Scope.AUDIT)
         async with self._database.read_only() as connection:
-            return await reading.holds_page(connection, account.id, status, page)
+            return await reading.holds_page(connection, None, wanted, page)
 
     async def accounts_of_holds(self, ids: Sequence[UUID]) -> Mapping[UUID, Account]:
         """Read the account of each hold, for who was handed the hold; ids that name no hold are missing."""
@@ -216,11 +241,3 @@ class Reader:
             )
             for hold_id, found in ids_of_holds.items()
         }
-
-    async def _hold(self, caller: Caller, hold_id: UUID, purpose: HoldPurpose) -> Hold | None:
-        async with self._database.read_only() as connection:
-            hold = (await reading.holds_by_id(connection, [hold_id])).get(hold_id)
-            if hold is None or hold.purpose is not purpose:
-                return None
-            accounts = await reading.accounts_of_holds(connection, [hold_id])
-        return hold if caller.may_read(accounts[hold_id]) else None

@@ -17,14 +17,20 @@ _BASE_SHIFT: Final = _STRIPE_BITS + _NUMBER_BITS
 
 
 def stamp_of(base: int, number: int) -> int:
-    """Return the stamp of a batch's nth entry (from 0) on an account that nobody locks."""
+    """Return the stamp of a batch's nth entry (from 0) on an account that nobody locks.
+
+    Raises OverflowError where the batch has more entries on one account than a base has room for.
+    """
+    if number >= 1 << _NUMBER_BITS:
+        raise OverflowError("a batch has too many entries on one hot account")
     return base << _BASE_SHIFT | number << _STRIPE_BITS
 
 
 def stamp_on_stripe(last: int, base: int, number: int, stripe: int) -> int:
     """Return the stamp of a batch's nth entry on a striped account, above the `last` of its stripe (0 where there is none).
 
-    Who took a lower base may have got the stripe's lock later, so base and number alone would not ascend along the stripe.
+    A base is taken under the stripe's lock, so stamps ascend along the stripe by themselves. Only a standby that was promoted
+    without the last of the log gives a base again; then the stripe goes on from where it stands. Raises OverflowError.
     """
     return max(stamp_of(base, number) | stripe, last + (1 << _STRIPE_BITS))
 

@@ -6,7 +6,8 @@ those of the database's clock.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -14,7 +15,12 @@ from uuid import UUID
 import structlog
 
 from app.database import Database, DatabaseUnavailableError, load_statements
-from app.ledger.errors import HoldNotOpen, LedgerUnavailableError, WithdrawalNotPending
+from app.ledger.errors import (
+    HoldNotOpen,
+    LedgerIncidentError,
+    LedgerUnavailableError,
+    WithdrawalNotPending,
+)
 from app.ledger.movements.holds import expire_hold
 from app.ledger.movements.sweeps import sweep_by_itself
 from app.ledger.posting.changes import Posted
@@ -30,6 +36,9 @@ _SQL: Final = load_statements(Path(__file__).parent / "sql" / "upkeep.sql")
 
 _AT_ONCE: Final = 128
 """How many postings of the upkeep's wait for the engine at a time, beside everybody else's."""
+
+_LONGEST_OVERDUE: Final = (datetime(1, 1, 2, tzinfo=UTC), UUID(int=0))
+"""A place before all holds that are due."""
 
 _SNAPSHOT_FEWEST: Final = 1_000
 """With fewer entries since the last one a snapshot isn't worth its row."""
@@ -65,17 +74,33 @@ class Upkeep:
         0 where none is due any more, but for such as can't be released, which the log names: where others have released
         all that was found here, it looks again, for they may end before they have released the rest.
         """
+        place = _LONGEST_OVERDUE
         while True:
-            outcomes = await self._post(await self._releases(limit))
+            due = await self._holds_due(limit, place)
+            if not due:
+                return 0
+            outcomes = await self._post(await self._releases([hold_id for _, hold_id in due]))
             released = sum(map(_is_new, outcomes))
-            if released or not any(map(_was_done_elsewhere, outcomes)):
+            if released:
                 return released
+            if not any(map(_was_done_elsewhere, outcomes)):
+                # None of these can be released now; what stands in their way mustn't keep those behind them.
+                place = due[-1]
 
-    async def _releases(self, limit: int) -> list[PostingRequest]:
+    async def _holds_due(
+        self, limit: int, after: tuple[datetime, UUID]
+    ) -> list[tuple[datetime, UUID]]:
+        expires_at, hold_id = after
+        values = {"limit": limit, "after_expires_at": expires_at, "after_id": hold_id}
         try:
             async with self._database.read_only() as connection:
-                rows = await connection.execute(_SQL["holds_due"], {"limit": limit})
-                due: list[UUID] = list(rows.scalars())
+                rows = (await connection.execute(_SQL["holds_due"], values)).all()
+        except DatabaseUnavailableError as error:
+            raise LedgerUnavailableError from error
+        return [(row.expires_at, row.id) for row in rows]
+
+    async def _releases(self, due: Sequence[UUID]) -> list[PostingRequest]:
+        try:
             found = await asyncio.gather(*(self._lookups.held_money(hold_id) for hold_id in due))
         except DatabaseUnavailableError as error:
             raise LedgerUnavailableError from error
@@ -92,10 +117,7 @@ class Upkeep:
         except DatabaseUnavailableError as error:
             raise LedgerUnavailableError from error
         outcomes = await self._post(
-            [
-                sweep_by_itself(row.id, f"sweep {row.id} {row.period}", self._new_id())
-                for row in wanted
-            ]
+            [sweep_by_itself(row.id, row.key, self._new_id()) for row in wanted]
         )
         return sum(map(_is_new, outcomes))
 
@@ -129,16 +151,28 @@ class Upkeep:
             return result.one_or_none() is not None
 
     async def _post(self, requests: list[PostingRequest]) -> list[Outcome]:
+        """Post each request by itself; one that fails by a fault of ours is logged by the engine and keeps no other back."""
         outcomes: list[Outcome] = []
         for first in range(0, len(requests), _AT_ONCE):
             share = requests[first : first + _AT_ONCE]
-            answers = await asyncio.gather(*(self._engine.post((request,)) for request in share))
-            outcomes += [outcome for (outcome,) in answers]
-        for request, outcome in zip(requests, outcomes, strict=True):
-            if isinstance(outcome, Refused) and not _was_done_elsewhere(outcome):
-                code = outcome.refusal.code
-                log.warning("upkeep was refused", type=request.type, key=request.key, code=code)
+            answers = await asyncio.gather(
+                *(self._engine.post((request,)) for request in share), return_exceptions=True
+            )
+            for request, answer in zip(share, answers, strict=True):
+                if isinstance(answer, LedgerIncidentError):
+                    continue
+                if isinstance(answer, BaseException):
+                    raise answer
+                (outcome,) = answer
+                outcomes.append(outcome)
+                _warn_where_refused(request, outcome)
         return outcomes
+
+
+def _warn_where_refused(request: PostingRequest, outcome: Outcome) -> None:
+    if isinstance(outcome, Refused) and not _was_done_elsewhere(outcome):
+        code = outcome.refusal.code
+        log.warning("upkeep was refused", type=request.type, key=request.key, code=code)
 
 
 def _is_new(outcome: Outcome) -> bool:

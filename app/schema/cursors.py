@@ -11,6 +11,7 @@ from hashlib import blake2b
 from typing import Final
 from uuid import UUID
 
+from app.ledger.model import HoldPurpose
 from app.ledger.money import INT64_MAX
 from app.schema.errors import invalid_cursor
 
@@ -44,14 +45,14 @@ def read_account_cursor(owner: str | None, cursor: str) -> UUID:
     return _decode_id(_accounts_of(owner), cursor)
 
 
-def hold_cursor(account_id: UUID, hold_id: UUID) -> str:
-    """Write the cursor of a hold in its account's list."""
-    return _encode(b"hold" + account_id.bytes, hold_id.bytes)
+def hold_cursor(purpose: HoldPurpose, account_id: UUID | None, hold_id: UUID) -> str:
+    """Write the cursor of a hold in its account's list, or in that of everybody where the account is None."""
+    return _encode(_holds_of(purpose, account_id), hold_id.bytes)
 
 
-def read_hold_cursor(account_id: UUID, cursor: str) -> UUID:
-    """Read the id of a hold; raises INVALID_CURSOR unless the cursor is one of this account."""
-    return _decode_id(b"hold" + account_id.bytes, cursor)
+def read_hold_cursor(purpose: HoldPurpose, account_id: UUID | None, cursor: str) -> UUID:
+    """Read the id of a hold; raises INVALID_CURSOR unless the cursor is one of this list."""
+    return _decode_id(_holds_of(purpose, account_id), cursor)
 
 
 def transaction_cursor(transaction_id: UUID) -> str:
@@ -66,6 +67,11 @@ def read_transaction_cursor(cursor: str) -> UUID:
 
 def _accounts_of(owner: str | None) -> bytes:
     return b"every account" if owner is None else b"account" + owner.encode()
+
+
+def _holds_of(purpose: HoldPurpose, account_id: UUID | None) -> bytes:
+    name = purpose.lower().encode()
+    return b"every " + name if account_id is None else name + account_id.bytes
 
 
 def _decode_id(belongs_to: bytes, cursor: str) -> UUID:

@@ -29,6 +29,7 @@ from graphql import (
     ListValueNode,
     ObjectValueNode,
     OperationDefinitionNode,
+    OperationType,
     SelectionSetNode,
     ValueNode,
     VariableNode,
@@ -62,6 +63,9 @@ _LENGTHS: Final = {
     ("Withdrawal", "transactions"): 2,
 }
 """How long those lists are as a rule that the client doesn't give the size of."""
+
+_REVERSALS_IN_MUTATIONS: Final = 20
+"""How long reversedBy counts as in a mutation: what that has done is told however long it is, so it is weighed before."""
 
 _UNBOUNDED: Final = frozenset({("Transaction", "legs"), ("Transaction", "reversedBy")})
 """Those of them that may be much longer."""
@@ -120,6 +124,8 @@ def weigh(
     root = schema.get_root_type(operation.operation)
     measure = _Measure(schema, _fragments_of(document), variables)
     measure.variables = {**measure.defaults(operation), **variables}
+    if operation.operation is OperationType.MUTATION:
+        measure.lengths = {**_LENGTHS, ("Transaction", "reversedBy"): _REVERSALS_IN_MUTATIONS}
     try:
         size = Size() if root is None else measure.selections(operation.selection_set, root)
     except RecursionError:
@@ -153,6 +159,7 @@ class _Measure:
     searched: set[str] = field(default_factory=set[str])
     """Fragments in which no alias was found below an introspection field."""
     looked_at_variables: bool = False
+    lengths: Mapping[tuple[str, str], int] = field(default_factory=lambda: _LENGTHS)
 
     def defaults(self, operation: OperationDefinitionNode) -> dict[str, object]:
         return {
@@ -235,7 +242,7 @@ class _Measure:
         place = (parent.name, node.name.value)
         return below.below(
             aliased=node.alias is not None,
-            times=self.times(node, definition, _LENGTHS.get(place, 1)),
+            times=self.times(node, definition, self.lengths.get(place, 1)),
             unbounded=place in _UNBOUNDED,
         )
 

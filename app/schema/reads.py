@@ -46,11 +46,7 @@ class Reads:
         self.reversals: DataLoader[UUID, tuple[UUID, ...]] = DataLoader(
             self._reversals, cache=False
         )
-
         self.holds: DataLoader[UUID, model.Hold | None] = DataLoader(self._holds, cache=False)
-        self.withdrawals: DataLoader[UUID, model.Hold | None] = DataLoader(
-            self._withdrawals, cache=False
-        )
         self.accounts_of_holds: DataLoader[UUID, model.Account] = DataLoader(
             self._accounts_of_holds, cache=False
         )
@@ -98,14 +94,8 @@ class Reads:
         return [found.get(key, ()) for key in keys]
 
     async def _holds(self, keys: list[UUID]) -> Sequence[model.Hold | None]:
-        return await self._one_by_one(
-            keys, lambda reader, hold_id: reader.hold(self._caller, hold_id)
-        )
-
-    async def _withdrawals(self, keys: list[UUID]) -> Sequence[model.Hold | None]:
-        return await self._one_by_one(
-            keys, lambda reader, hold_id: reader.withdrawal(self._caller, hold_id)
-        )
+        found = await self.once(lambda reader: reader.holds(self._caller, _distinct(keys)))
+        return [found.get(key) for key in keys]
 
     async def _accounts_of_holds(self, keys: list[UUID]) -> Sequence[model.Account]:
         found = await self.once(lambda reader: reader.accounts_of_holds(_distinct(keys)))
@@ -117,14 +107,6 @@ class Reads:
         found = await self.once(
             lambda reader: reader.transactions_of_holds(self._caller, _distinct(keys))
         )
-        return [found[key] for key in keys]
-
-    async def _one_by_one(
-        self, keys: list[UUID], read: Callable[[Reader, UUID], Awaitable[Answer | None]]
-    ) -> list[Answer | None]:
-        found: dict[UUID, Answer | None] = {}
-        for key in _distinct(keys):
-            found[key] = await self.once(lambda reader, key=key: read(reader, key))
         return [found[key] for key in keys]
 
 

@@ -19,11 +19,15 @@ from app.schema.cursors import entry_cursor, read_entry_cursor
 from app.schema.described import given, object_type
 from app.schema.errors import account_not_found, bad_request
 from app.schema.ids import decode_account_id
-from app.schema.types.accounts import Account, Balance, Entry
+from app.schema.types.balances import Balance
 from app.schema.types.events import BalanceChange, EntryPosted
-from app.schema.types.transactions import Transaction
+from app.schema.types.objects import Account, Entry, Transaction
 
 ACCOUNTS_LIMIT: Final = 100
+
+_HOT_POLL_SECONDS: Final = 1.0
+"""How often the history of a hot account is looked at though nothing woke its feed: what wasn't settled when it was woken
+may be settled by a posting that has nothing to do with the account."""
 
 
 @object_type
@@ -104,7 +108,9 @@ async def _entries_posted(
         read_after,
         account.id,
         after_sequence,
-        poll_seconds=services.limits.poll_seconds,
+        poll_seconds=min(services.limits.poll_seconds, _HOT_POLL_SECONDS)
+        if account.hot
+        else services.limits.poll_seconds,
     )
     with _counted("entryPosted"):
         async with contextlib.aclosing(feed):

@@ -1,9 +1,8 @@
-"""Lists of the whole ledger, for those who audit it: everybody's accounts, and all transactions."""
+"""Lists of the whole ledger, for those who audit it: everybody's accounts and holds, and all transactions."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import combinations
-from typing import TypeVar
 from uuid import UUID
 
 import pytest
@@ -15,12 +14,14 @@ from app.ledger.model import (
     AccountStatus,
     BalanceTracking,
     Caller,
+    HoldPurpose,
     MissingScopeError,
     Scope,
     Transaction,
 )
-from app.ledger.pages import AccountFilter, Page, PageRequest, TransactionFilter
+from app.ledger.pages import AccountFilter, HoldFilter, Page, PageRequest, TransactionFilter
 from tests.support.ledger import OPERATOR, RunningLedger, posted
+from tests.support.paging import walk
 from tests.support.postgres import TestDatabase, connect
 
 FIRST_FIVE: PageRequest[UUID] = PageRequest(5)
@@ -28,27 +29,6 @@ FIRST_FIVE: PageRequest[UUID] = PageRequest(5)
 AUDITOR = Caller("auditor", frozenset({Scope.AUDIT}))
 
 TICK = timedelta(microseconds=1)
-
-Listed = TypeVar("Listed", Account, Transaction)
-
-
-async def walk(
-    read: Callable[[PageRequest[UUID]], Awaitable[Page[Listed]]], limit: int, *, backward: bool
-) -> Sequence[Listed]:
-    """Go from page to page until there is none."""
-    met: list[Listed] = []
-    request: PageRequest[UUID] = PageRequest(limit, backward=backward)
-    while True:
-        page = await read(request)
-        met = [*page.items, *met] if backward else [*met, *page.items]
-        assert len(page.items) <= limit
-        if not (page.has_previous if backward else page.has_next):
-            return met
-        request = (
-            PageRequest(limit, before=page.items[0].id, backward=True)
-            if backward
-            else PageRequest(limit, after=page.items[-1].id)
-        )
 
 
 @pytest.mark.parametrize(
@@ -68,6 +48,7 @@ async def test_only_who_audits_sees_lists_of_everything(
         lambda: books.reader.accounts_page(caller, AccountFilter(owner="alice"), page),
         lambda: books.reader.count_accounts(caller, AccountFilter()),
         lambda: books.reader.transactions_page(caller, TransactionFilter(), page),
+        lambda: books.reader.holds_page(caller, HoldFilter(HoldPurpose.WITHDRAWAL), page),
     ):
         with pytest.raises(MissingScopeError) as caught:
             await ask()

@@ -19,9 +19,10 @@ from app.driver import DriverConnections, load_driver_statements
 from app.embedded import RunningPostgres
 from app.ledger.answers import HoldPosted
 from app.ledger.idempotency import fingerprint
-from app.ledger.model import Account, BalanceTracking, Direction, HoldStatus
+from app.ledger.model import Account, BalanceTracking, Direction, HoldPurpose, HoldStatus
 from app.ledger.movements.holds import PlaceHoldCommand
-from app.ledger.pages import AccountFilter, EntryFilter, PageRequest, TransactionFilter
+from app.ledger.movements.withdrawals import WithdrawCommand
+from app.ledger.pages import AccountFilter, EntryFilter, HoldFilter, PageRequest, TransactionFilter
 from app.ledger.posting.decision import Posted
 from app.ledger.posting.engine import EngineLimits
 from app.ledger.requests import PostingRequest, RequestedLeg
@@ -183,7 +184,10 @@ async def test_the_reads_probe_indexes_and_read_no_table(crowd: Crowd) -> None:
             await ask.own_accounts(caller, AccountFilter(currency="VND"), page)
             await ask.accounts_page(OPERATOR, AccountFilter(), page)
             await ask.accounts_page(OPERATOR, AccountFilter(owner="nobody"), page)
-            await ask.holds_page(account, HoldStatus.OPEN, page)
+            for purpose in HoldPurpose:
+                for status in (None, *HoldStatus):
+                    await ask.holds_of_account(account, HoldFilter(purpose, status), page)
+                    await ask.holds_page(OPERATOR, HoldFilter(purpose, status), page)
         for page in (THREE, THREE_BACKWARD):
             await ask.transactions_page(
                 OPERATOR, TransactionFilter(("posting",), entry.posted_at), page
@@ -197,7 +201,7 @@ async def test_the_reads_probe_indexes_and_read_no_table(crowd: Crowd) -> None:
         await ask.transaction_by_key(OPERATOR, "nothing")
         await ask.last_transactions([wallet, crowd.bank.id])
         await ask.reversals([entry.transaction_id])
-        await ask.hold(OPERATOR, crowd.holds[0])
+        await ask.holds(OPERATOR, crowd.holds[:3])
         await ask.transactions_of_holds(OPERATOR, crowd.holds[:3])
         await ask.accounts_of_holds(crowd.holds[:3])
 
@@ -270,6 +274,34 @@ async def test_a_page_that_is_filtered_stops_when_it_is_full(
     assert len(page.items) == 20
     assert whole_tables_read(before, after) == {}
     assert rows_read(before, after) < 500
+
+
+@pytest.mark.parametrize("page", [FORWARD_BY_ID, BACKWARD_BY_ID], ids=["forward", "backward"])
+async def test_few_withdrawals_are_found_among_many_holds(
+    crowd: Crowd, page: PageRequest[UUID]
+) -> None:
+    account = await crowd.books.open(owner="guest")
+    await crowd.books.deposit(account, HOLDS)
+    guest = wallet_user("guest")
+    holds = [PlaceHoldCommand(new_key(), account.id, vnd(1)) for _ in range(100)]
+    await asyncio.gather(*(crowd.books.ledger.place_hold(guest, command) for command in holds))
+    command = WithdrawCommand(new_key(), account.id, vnd(1))
+    withdrawn = await crowd.books.ledger.withdraw(guest, command)
+    assert isinstance(withdrawn, HoldPosted)
+    before = await reads(crowd.database)
+
+    async with running_ledger(crowd.database.runtime_url) as books:
+        for status in (None, HoldStatus.OPEN):
+            wanted = HoldFilter(HoldPurpose.WITHDRAWAL, status)
+            own = await books.reader.holds_of_account(account, wanted, page)
+            assert own.items == (withdrawn.hold,)
+            assert withdrawn.hold in (await books.reader.holds_page(OPERATOR, wanted, page)).items
+        closed = HoldFilter(HoldPurpose.HOLD, HoldStatus.VOIDED)
+        assert (await books.reader.holds_page(OPERATOR, closed, page)).items == ()
+
+    after = await reads(crowd.database)
+    assert whole_tables_read(before, after) == {}
+    assert rows_read(before, after) < 20
 
 
 # ---------------------------------------------------------------- what was read

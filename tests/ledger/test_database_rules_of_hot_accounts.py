@@ -124,7 +124,48 @@ async def test_a_stripe_is_a_chain_though_its_numbers_have_gaps(hot: Hot, role: 
     stripe = stripe_ids(hot.striped.id, 2)[0]
     await hot.pay(role, "entry_follows_its_predecessor", stripe, 2**50, moves=True, after=9_999)
     # A number in the middle of the history, with a balance that would be right there.
-    await hot.pay(role, "account_stands_at_last_entry", stripe, 2, moves=False, after=10)
+    await hot.pay(role, "entry_follows_its_predecessor", stripe, 2, moves=False, after=10)
+
+
+@both_roles
+async def test_no_line_is_slipped_in_below_the_last_of_a_stripe(hot: Hot, role: str) -> None:
+    """Its neighbours would no longer be a chain, though the account stands at its last line."""
+    stripe = stripe_ids(hot.striped.id, 2)[0]
+    await hot.refused(
+        role,
+        "entry_follows_its_predecessor",
+        """
+        with moved as (
+          update account as a set balance = a.balance + 1, sequence = a.sequence + 256 where a.id = $2
+        ), paid as (
+          update account as a
+          set balance = a.balance + 49, sequence = a.sequence + 1, posted_at = statement_timestamp()
+          where a.id = $3
+        ), booked as (
+          insert into journal (id, type, caller, effective_at, posted_at)
+          values ($1, 'raw', 'mallory', statement_timestamp(), statement_timestamp())
+        )
+        insert into entry (account_id, sequence, transaction_id, leg, currency, amount, balance_after, posted_at)
+        select id, 2, $1, 0, currency, -50, -50, statement_timestamp() from account where id = $2
+        union all
+        select id, sequence + 256, $1, 1, currency, 1, balance + 1, statement_timestamp() from account where id = $2
+        union all
+        select id, sequence + 1, $1, 2, currency, 49, balance + 49, statement_timestamp() from account where id = $3
+        """,
+        new_id(),
+        stripe,
+        hot.wallet.id,
+    )
+
+
+async def test_a_snapshot_is_the_sum_of_its_entries(hot: Hot) -> None:
+    await hot.refused(
+        "runtime",
+        "snapshot_sums_entries",
+        "insert into snapshot (account_id, sequence, balance, posted_at) values ($1, $2, 7, now())",
+        hot.derived.id,
+        2**60,
+    )
 
 
 @both_roles

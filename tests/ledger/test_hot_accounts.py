@@ -220,6 +220,32 @@ async def test_a_derived_account_counts_its_snapshot_and_what_came_after(
     assert await books.available(account) == 110
 
 
+async def test_a_snapshot_ends_before_what_may_still_turn_up(
+    books: RunningLedger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has announced a stamp and not yet booked under it, so what came after can't be final."""
+    monkeypatch.setattr("app.ledger.upkeep._SNAPSHOT_FEWEST", 1)
+    account, wallet = await derived(books), await books.wallet("alice", 1_000)
+    posted(await books.ledger.post_transaction(OPERATOR, post((wallet, -10), (account, 10))))
+    async with connect(books.url) as connection, connection.transaction():
+        await connection.execute("select announce_stamp()")
+        posted(await books.ledger.post_transaction(OPERATOR, post((wallet, -10), (account, 10))))
+        assert await books.upkeep.take_snapshots() == 1
+        assert await connection.fetchval("select sum(balance) from snapshot") == 10
+        assert await books.upkeep.take_snapshots() == 0
+    assert await books.upkeep.take_snapshots() == 1
+    async with connect(books.url) as connection:
+        latest = await connection.fetchrow(
+            "select balance, posted_at from snapshot order by sequence desc"
+        )
+        newest = await connection.fetchval(
+            "select max(posted_at) from entry where account_id = $1", account.id
+        )
+    assert latest is not None
+    assert (latest["balance"], latest["posted_at"]) == (20, newest)
+    assert await books.available(account) == 20
+
+
 @pytest.mark.parametrize("kind", ["striped", "derived"])
 async def test_a_hot_account_is_frozen_and_closed_like_any_other(
     books: RunningLedger, kind: str

@@ -7,14 +7,30 @@ With a weaker lock on derived accounts, or none on stripes, both succeed.
 import asyncio
 from collections.abc import Sequence
 
+from app.ledger.administration import SetAccountStatusCommand
+from app.ledger.answers import HoldAnswer, HoldPosted
 from app.ledger.model import Account, AccountKind, AccountStatus, BalanceTracking
+from app.ledger.movements.holds import PlaceHoldCommand
+from app.ledger.posting.decision import Refused
+from tests.processes.waiting import until
 from tests.support import calls
-from tests.support.ledger import RunningLedger
-from tests.support.postgres import TestDatabase, scalar
-from tests.support.servers import DONE, POSTED, Call, Servers, outcomes
+from tests.support.ledger import OPERATOR, RunningLedger, metric, new_key, vnd
+from tests.support.postgres import TestDatabase, connect, scalar
+from tests.support.servers import DONE, POSTED, Call, Servers
 
 ROUNDS = 30
-DEADLOCKS = "select deadlocks from pg_stat_database where datname = current_database()"
+
+RETRIES = "saldo_posting_retries_total"
+DEADLOCK = "40P01"
+MIDDLE_STRIPE = """
+select from account where id = (
+  select id from account where parent_id = $1 and purpose = 'STRIPE' order by id offset 2 limit 1
+) for update
+"""
+WAITING = """
+select count(*) from pg_stat_activity
+where datname = current_database() and wait_event_type = 'Lock' and application_name like 'saldo%'
+"""
 
 
 async def accounts(books: RunningLedger, **sort: object) -> list[Account]:
@@ -93,21 +109,42 @@ async def test_a_hold_that_races_a_close_is_not_open_in_a_closed_account(
 
 
 async def test_freezing_and_posting_take_their_locks_in_one_order(
-    books: RunningLedger, audited: TestDatabase, two_servers: Servers
+    books: RunningLedger, audited: TestDatabase
 ) -> None:
-    """Holds of striped accounts, whose postings touch parent, stripes and held child, never deadlock with a freeze."""
-    striped = await accounts(books, tracking=BalanceTracking.STRIPED, stripes=4)
-    await asyncio.gather(*(books.deposit(account, 100) for account in striped))
-    before = await scalar(audited.superuser_url, DEADLOCKS)
+    """Both want an account with all of its stripes, of which somebody has one in the middle.
 
-    freezes = [
-        calls.set_status(account, status)
-        for account in striped
-        for status in (AccountStatus.FROZEN, AccountStatus.ACTIVE) * 2
-    ]
-    holds = [calls.place_hold(account, 1) for account in striped for _ in range(6)]
-    answers = await two_servers.post(books.url, calls.in_rows(freezes), calls.in_rows(holds))
+    Each has locked what comes before that in its order. If the orders differed, each would then have what the other wants.
+    """
+    account = await books.open(tracking=BalanceTracking.STRIPED, stripes=4)
+    await books.deposit(account, 100)
+    await place_hold(books, account)
+    deadlocks = metric(RETRIES, reason=DEADLOCK)
+    async with connect(audited.superuser_url) as somebody, somebody.transaction():
+        await somebody.execute(MIDDLE_STRIPE, account.id)
+        holding = asyncio.ensure_future(place_hold(books, account))
+        await waiting(audited, 1)
+        freezing = asyncio.ensure_future(freeze(books, account))
+        await waiting(audited, 2)
 
-    assert outcomes(answers[:1]) == {DONE: len(freezes)}
-    assert outcomes(answers[1:]).keys() <= {POSTED, "ACCOUNT_FROZEN"}
-    assert await scalar(audited.superuser_url, DEADLOCKS) == before
+    frozen = await freezing
+    assert isinstance(frozen, Account)
+    assert frozen.status == AccountStatus.FROZEN
+    assert isinstance(await holding, HoldPosted)
+    assert metric(RETRIES, reason=DEADLOCK) == deadlocks
+
+
+async def waiting(database: TestDatabase, sessions: int) -> None:
+    async def so_many() -> bool:
+        return await scalar(database.superuser_url, WAITING) >= sessions
+
+    await until(so_many, f"{sessions} sessions wait for a lock")
+
+
+async def place_hold(books: RunningLedger, account: Account) -> HoldAnswer:
+    command = PlaceHoldCommand(new_key(), account.id, vnd(1))
+    return await books.ledger.place_hold(OPERATOR, command)
+
+
+async def freeze(books: RunningLedger, account: Account) -> Account | Refused:
+    command = SetAccountStatusCommand(account.id, AccountStatus.FROZEN)
+    return await books.ledger.set_account_status(OPERATOR, command)

@@ -21,8 +21,9 @@ from app.ledger.movements.withdrawals import (
     SettleWithdrawalCommand,
     WithdrawCommand,
 )
-from app.ledger.pages import PageRequest
+from app.ledger.pages import HoldFilter
 from tests.support.ledger import OPERATOR, RunningLedger, Wallet, new_id, new_key, vnd, wallet_user
+from tests.support.paging import walk
 
 EVERY_SET_OF_SCOPES = [
     frozenset(chosen) for size in range(4) for chosen in combinations(Scope, size)
@@ -68,21 +69,23 @@ async def test_a_hold_is_read_as_it_was_answered_at_every_stage(books: RunningLe
     placed = (await place(books, alice, 30)).hold
     assert (placed.status, placed.amount, placed.captured) == (HoldStatus.OPEN, 30, 0)
     assert placed.metadata == {"for": "a room"}
-    assert await ask.hold(alice.owner, placed.id) == placed
+    assert await ask.holds(alice.owner, [placed.id]) == {placed.id: placed}
 
     captured = (await capture(books, placed, bob, 20)).hold
     assert (captured.status, captured.captured) == (HoldStatus.CAPTURED, 20)
-    assert await ask.hold(alice.owner, placed.id) == captured
+    assert await ask.holds(alice.owner, [placed.id]) == {placed.id: captured}
 
     voided = (await void(books, (await place(books, alice)).hold)).hold
     assert voided.status is HoldStatus.VOIDED
-    assert await ask.hold(alice.owner, voided.id) == voided
 
     asked = (await withdraw(books, alice, 5)).hold
     assert asked.purpose is HoldPurpose.WITHDRAWAL
     failed = (await settle(books, asked, SettlementOutcome.FAILED, "account unknown")).hold
     assert failed.failure_reason == "account unknown"
-    assert await ask.withdrawal(alice.owner, asked.id) == failed
+    assert await ask.holds(alice.owner, [asked.id, voided.id, new_id()]) == {
+        asked.id: failed,
+        voided.id: voided,
+    }
 
 
 @pytest.mark.parametrize("scopes", EVERY_SET_OF_SCOPES)
@@ -93,19 +96,16 @@ async def test_who_may_read_a_hold_or_a_withdrawal(
     placed = await place(books, alice, 5)
     captured = await capture(books, placed.hold, bob, 5)
     withdrawn = await withdraw(books, alice)
+    dave = await place(books, await books.wallet("dave", 5))
     audits, owns, ask = Scope.AUDIT in scopes, Scope.WALLET in scopes, books.reader
+    of_alice = {captured.hold.id: captured.hold, withdrawn.hold.id: withdrawn.hold}
+    everybodys = {**of_alice, dave.hold.id: dave.hold}
 
     for subject in ("alice", "bob", "eve"):
         caller = Caller(subject, scopes)
         readable = audits or (owns and subject == "alice")
-        assert await ask.hold(caller, placed.hold.id) == (captured.hold if readable else None)
-        assert await ask.withdrawal(caller, withdrawn.hold.id) == (
-            withdrawn.hold if readable else None
-        )
-        # Neither is found as the other, nor as what doesn't exist.
-        assert await ask.hold(caller, withdrawn.hold.id) is None
-        assert await ask.withdrawal(caller, placed.hold.id) is None
-        assert await ask.hold(caller, new_id()) is None
+        found = await ask.holds(caller, [*everybodys, new_id()])
+        assert found == (everybodys if audits else of_alice if readable else {})
         # Whoever made a transaction sees it, and so does the other side of a capture.
         seen = await ask.transactions_of_holds(caller, [placed.hold.id])
         made = subject == "alice" and bool(scopes)
@@ -153,39 +153,77 @@ async def test_the_account_of_a_hold_is_told_whatever_its_tracking(books: Runnin
     }
 
 
-async def test_holds_are_paged_newest_first_and_withdrawals_are_not_among_them(
-    books: RunningLedger,
-) -> None:
-    alice, bob = await books.wallet("alice", 100), await books.wallet("bob")
+async def make_holds(books: RunningLedger, *wallets: Wallet) -> list[Hold]:
+    """Make holds and withdrawals of every status but EXPIRED, in turn of each wallet, and return them newest first."""
+    bob = await books.wallet("bob")
     made: list[Hold] = []
-    for number in range(11):
-        hold = (await place(books, alice)).hold
-        if number % 3 == 1:
-            hold = (await capture(books, hold, bob, 1)).hold
-        elif number % 3 == 2:
-            hold = (await void(books, hold)).hold
-        made.insert(0, hold)
-        await withdraw(books, alice)
-    await place(books, await books.wallet("carol", 5))
+    for number in range(12):
+        wallet = wallets[number % len(wallets)]
+        hold = (await place(books, wallet)).hold
+        withdrawal = (await withdraw(books, wallet)).hold
+        match number % 3:
+            case 1:
+                hold = (await capture(books, hold, bob, 1)).hold
+                withdrawal = (await settle(books, withdrawal, SettlementOutcome.COMPLETED)).hold
+            case 2:
+                hold = (await void(books, hold)).hold
+                withdrawal = (await settle(books, withdrawal, SettlementOutcome.FAILED)).hold
+            case _:
+                pass
+        made = [withdrawal, hold, *made]
+    return made
+
+
+@pytest.mark.parametrize("purpose", HoldPurpose)
+async def test_an_account_s_holds_and_its_withdrawals_are_paged_newest_first(
+    books: RunningLedger, purpose: HoldPurpose
+) -> None:
+    alice, carol = await books.wallet("alice", 100), await books.wallet("carol", 100)
+    made = await make_holds(books, alice, carol)
+
+    for wallet in (alice, carol):
+        for status in (None, *HoldStatus):
+            wanted = HoldFilter(purpose, status)
+            expected = [
+                hold for hold in made if hold.account_id == wallet.id and meets(hold, wanted)
+            ]
+            assert bool(expected) is (status is not HoldStatus.EXPIRED)
+            for limit in (1, 3, 20):
+                for backward in (False, True):
+                    met = await walk(
+                        lambda request, wallet=wallet, wanted=wanted: books.reader.holds_of_account(
+                            wallet.account, wanted, request
+                        ),
+                        limit,
+                        backward=backward,
+                    )
+                    assert met == expected
+
+
+@pytest.mark.parametrize("purpose", HoldPurpose)
+async def test_everybody_s_holds_and_withdrawals_are_paged_newest_first(
+    books: RunningLedger, purpose: HoldPurpose
+) -> None:
+    made = await make_holds(
+        books, await books.wallet("alice", 100), await books.wallet("carol", 100)
+    )
 
     for status in (None, *HoldStatus):
-        expected = [hold for hold in made if status in {None, hold.status}]
-        for limit in (1, 3, 20):
+        wanted = HoldFilter(purpose, status)
+        for limit in (1, 5, 20):
             for backward in (False, True):
-                met: list[Hold] = []
-                request: PageRequest[UUID] = PageRequest(limit, backward=backward)
-                while True:
-                    page = await books.reader.holds_page(alice.account, status, request)
-                    met = [*page.items, *met] if backward else [*met, *page.items]
-                    assert len(page.items) <= limit
-                    if not (page.has_previous if backward else page.has_next):
-                        break
-                    request = (
-                        PageRequest(limit, before=page.items[0].id, backward=True)
-                        if backward
-                        else PageRequest(limit, after=page.items[-1].id)
-                    )
-                assert met == expected
+                met = await walk(
+                    lambda request, wanted=wanted: books.reader.holds_page(
+                        OPERATOR, wanted, request
+                    ),
+                    limit,
+                    backward=backward,
+                )
+                assert met == [hold for hold in made if meets(hold, wanted)]
+
+
+def meets(hold: Hold, wanted: HoldFilter) -> bool:
+    return hold.purpose is wanted.purpose and wanted.status in {None, hold.status}
 
 
 @pytest.mark.parametrize("tracking", [BalanceTracking.TRACKED, BalanceTracking.STRIPED])

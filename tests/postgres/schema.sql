@@ -80,11 +80,20 @@ begin
       select from account a
       where a.id = e.account_id
         and case
-          when a.tracking = 'DERIVED' then e.balance_after is null
+          when a.tracking = 'DERIVED' then e.balance_after is null and e.sequence > coalesce((
+            select s.sequence from snapshot s where s.account_id = e.account_id order by s.sequence desc limit 1
+          ), 0)
+          when a.purpose = 'STRIPE' and e.sequence_before is not null
+            then e.balance_after = e.balance_before + e.amount
           when a.purpose = 'STRIPE' then e.balance_after = e.amount + coalesce((
             select b.balance_after from entry b
             where b.account_id = e.account_id and b.sequence < e.sequence order by b.sequence desc limit 1
           ), 0)
+          and not exists (
+            select from entry b
+            where b.account_id = e.account_id and b.sequence > e.sequence
+              and b.transaction_id not in (select n.transaction_id from new_entries n)
+          )
         end
     )
   limit 1;
@@ -138,6 +147,37 @@ end
 $$;
 
 ALTER FUNCTION public.check_journal() OWNER TO saldo_owner;
+
+CREATE FUNCTION public.check_snapshots() RETURNS trigger
+    LANGUAGE plpgsql
+    SET search_path TO 'public', 'pg_temp'
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $$
+declare
+  culprit uuid;
+begin
+  select s.account_id into culprit
+  from new_snapshots s
+  left join lateral (
+    select p.sequence, p.balance from snapshot p
+    where p.account_id = s.account_id and p.sequence < s.sequence order by p.sequence desc limit 1
+  ) before on true
+  where s.balance <> coalesce(before.balance, 0) + coalesce((
+    select sum(e.amount) from entry e
+    where e.account_id = s.account_id and e.sequence > coalesce(before.sequence, 0) and e.sequence <= s.sequence
+  ), 0)
+  limit 1;
+  if found then
+    raise exception 'the snapshot of account % is not the sum of its entries', culprit
+      using errcode = 'check_violation', constraint = 'snapshot_sums_entries';
+  end if;
+  return null;
+end
+$$;
+
+ALTER FUNCTION public.check_snapshots() OWNER TO saldo_owner;
 
 CREATE FUNCTION public.refuse_change() RETURNS trigger
     LANGUAGE plpgsql
@@ -442,7 +482,9 @@ CREATE INDEX account_status_change_by_account ON public.account_status_change US
 
 CREATE UNIQUE INDEX entry_of_transaction ON public.entry USING btree (transaction_id, leg);
 
-CREATE INDEX hold_of_account ON public.hold USING btree (account_id, id);
+CREATE INDEX hold_of_account ON public.hold USING btree (account_id, purpose, status, id);
+
+CREATE INDEX hold_of_anybody ON public.hold USING btree (purpose, status, id);
 
 CREATE INDEX hold_that_expires ON public.hold USING btree (expires_at) WHERE ((status = 'OPEN'::text) AND (expires_at IS NOT NULL));
 
@@ -471,6 +513,8 @@ CREATE TRIGGER journal_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public
 CREATE TRIGGER journal_checked AFTER INSERT ON public.journal REFERENCING NEW TABLE AS new_journal FOR EACH STATEMENT EXECUTE FUNCTION public.check_journal();
 
 CREATE TRIGGER snapshot_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON public.snapshot FOR EACH STATEMENT EXECUTE FUNCTION public.refuse_change();
+
+CREATE TRIGGER snapshots_checked AFTER INSERT ON public.snapshot REFERENCING NEW TABLE AS new_snapshots FOR EACH STATEMENT EXECUTE FUNCTION public.check_snapshots();
 
 ALTER TABLE ONLY public.account
     ADD CONSTRAINT account_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES public.account(id);

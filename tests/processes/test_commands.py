@@ -184,3 +184,12 @@ def test_no_role_but_the_owner_can_migrate(empty_database: TestDatabase, tmp_pat
     assert refused.returncode == 1
     assert "permission denied" in refused.stderr
     assert len(refused.stderr.splitlines()) == 1
+
+
+def test_a_command_in_a_folder_without_a_ledger_says_where_it_begins_one(tmp_path: Path) -> None:
+    data_dir = tmp_path / "elsewhere"
+    first = run_saldo(data_dir, "token", "--sub", "alice", "--scope", "WALLET")
+    assert first.stderr == f"No ledger is here yet; a new one begins in {data_dir}\n"
+    assert first.stdout.count("\n") == 1
+    again = run_saldo(data_dir, "token", "--sub", "alice", "--scope", "WALLET")
+    assert again.stderr == ""

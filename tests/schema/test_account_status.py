@@ -192,6 +192,7 @@ async def test_who_may_set_a_status(server: ApiServer, alice: Wallet) -> None:
         "entries { totalCount }",
         "entries { nodes { sequence } }",
         "holds { nodes { id } }",
+        "withdrawals { nodes { id } }",
     ],
 )
 async def test_who_may_only_operate_sees_nothing_of_an_account_s_money(

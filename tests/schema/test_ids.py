@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.ledger.model import HoldPurpose
 from app.schema.cursors import (
     account_cursor,
     entry_cursor,
@@ -176,11 +177,14 @@ def test_a_cursor_of_one_list_is_none_of_another(owner: str) -> None:
     readers = {
         account_cursor(owner, ACCOUNT): partial(read_account_cursor, owner),
         account_cursor(None, ACCOUNT): partial(read_account_cursor, None),
-        hold_cursor(OTHER_ACCOUNT, ACCOUNT): partial(read_hold_cursor, OTHER_ACCOUNT),
-        hold_cursor(ACCOUNT, ACCOUNT): partial(read_hold_cursor, ACCOUNT),
+        **{
+            hold_cursor(purpose, account, ACCOUNT): partial(read_hold_cursor, purpose, account)
+            for purpose in HoldPurpose
+            for account in (None, ACCOUNT, OTHER_ACCOUNT)
+        },
         transaction_cursor(ACCOUNT): read_transaction_cursor,
     }
-    assert len(readers) == 5
+    assert len(readers) == 9
     for cursor, own in readers.items():
         assert own(cursor) == ACCOUNT
         for other in readers.values():

@@ -162,9 +162,30 @@ def test_a_batch_may_ask_for_all_that_it_does() -> None:
         ("holds(first: 40) { nodes { transactions { id type description postedAt } } }", True),
         ("holds(first: 60) { nodes { transactions { id type description postedAt } } }", False),
         ("holds(first: 100) { nodes { id status } }", True),
+        (
+            "withdrawals(first: 40) { nodes { transactions { id type description postedAt } } }",
+            True,
+        ),
+        (
+            "withdrawals(first: 60) { nodes { transactions { id type description postedAt } } }",
+            False,
+        ),
+        ("holds(first: 30) { nodes { transactions { hold { transactions { id type } } } } }", True),
+        (
+            "holds(first: 40) { nodes { transactions { hold { transactions { id type } } } } }",
+            False,
+        ),
+        (
+            "withdrawals(first: 30) { nodes { transactions { withdrawal { transactions { id type } } } } }",
+            True,
+        ),
+        (
+            "withdrawals(first: 40) { nodes { transactions { withdrawal { transactions { id type } } } } }",
+            False,
+        ),
     ],
 )
-def test_cost_counts_the_transactions_of_holds(nested: str, allowed: bool) -> None:
+def test_cost_counts_what_holds_and_withdrawals_lead_to(nested: str, allowed: bool) -> None:
     text = f"{{ accounts(first: 100) {{ nodes {{ {nested} }} }} }}"
     assert (refusal(text) is None) is allowed
 

@@ -290,10 +290,12 @@ class LedgerMachine(RuleBasedStateMachine):
         )
 
     @knows(choices.expiring)
-    @rule(hold=one(choices.expiring))
-    def let_time_pass(self, hold: Hold) -> None:
+    @rule(hold=one(choices.expiring), released=st.booleans())
+    def let_time_pass(self, hold: Hold, *, released: bool) -> None:
         self.real.let_time_pass(hold)
         hold.overdue = True
+        if released:
+            self.expire_holds()
 
     @knows(choices.expiring)
     @rule()
@@ -345,6 +347,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self, request: requests.Request, number: int, data: st.DataObject, *, same_key: bool
     ) -> None:
         """Send a request with something else in one of its fields, whether that makes sense or not."""
+        if isinstance(request, requests.OpenAccount):
+            # Most of what can be changed about it is the operator's to ask for.
+            request = request.again(caller=OPERATOR)
         names = [each.name for each in fields(request) if each.name not in {"caller", "key"}]
         name = names[number % len(names)]
         changed = data.draw(

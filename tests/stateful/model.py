@@ -548,11 +548,10 @@ def wrong_amount(money: tuple[int, str]) -> list[Reason]:
 
 
 def not_open(hold: Hold, code: str, *, in_time: bool = False) -> list[Reason]:
-    """Tell why a hold can't be ended; what has expired may be called that or closed."""
-    if hold.status != "OPEN":
-        also = [reason("HOLD_EXPIRED")] if hold.status == "EXPIRED" else []
-        return [reason(code), *also]
-    return [reason("HOLD_EXPIRED")] if in_time and hold.overdue else []
+    """Tell why a hold can't be ended; who comes too late is told so, whether it was released already or not."""
+    if in_time and (hold.status == "EXPIRED" or (hold.status == "OPEN" and hold.overdue)):
+        return [reason("HOLD_EXPIRED")]
+    return [] if hold.status == "OPEN" else [reason(code)]
 
 
 def back(gains: Iterable[tuple[Account, int]], currency: str) -> list[Leg]:

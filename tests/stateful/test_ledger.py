@@ -22,7 +22,7 @@ SHORT = settings(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
-LONG = settings(SHORT, derandomize=False, max_examples=600, stateful_step_count=80, database=None)
+LONG = settings(SHORT, derandomize=False, max_examples=300, stateful_step_count=80, database=None)
 
 
 @pytest.fixture

@@ -229,7 +229,7 @@ class _Batch:
                 return refusal
         for step in steps:
             after = step.line.balance_after
-            if after is not None and not fits_int64(after):
+            if not fits_int64(step.line.amount) or (after is not None and not fits_int64(after)):
                 return AmountOverflow(step.amount_path)
         return None
 

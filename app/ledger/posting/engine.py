@@ -4,8 +4,8 @@ Shape. Requests wait in a bounded queue. A few workers, each with a connection o
 while they were busy and post it as one database transaction. There is no timer: an idle engine posts a single request
 at once, and under load batches grow by themselves.
 
-Cost. Five round trips for a batch of any size: begin, lock, known keys, write, commit; holds, reversals and hot accounts
-need one or two more.
+Cost. Five round trips for a batch of any size: begin, lock, known keys, write, commit. One more each for what a batch has of
+held children that are new, hot accounts (two where they are derived), holds that end or begin, and reversals.
 
 Failure. What the database refuses for a whole batch is tried again group by group, so that only the culprit fails.
 Deadlocks, serialization failures and lost connections are tried again with a bound; after a lost COMMIT the second try
@@ -36,7 +36,7 @@ from app.ledger.movements.postings import BUILT_IN_TYPES
 from app.ledger.posting import store
 from app.ledger.posting.changes import Posted
 from app.ledger.posting.decision import NotAttempted, PostingGroup, Refused, decide
-from app.ledger.posting.hot import HotAccountMetError, HotAccounts, LockPlan
+from app.ledger.posting.hot import HotAccounts, LockPlan
 from app.ledger.posting.standing import LockedAccount, Standing
 from app.ledger.posting.waiting import Outcomes, PostingQueue, Waiting
 from app.ledger.requests import CloseHold, PostingRequest, TakeBack
@@ -81,6 +81,10 @@ class EngineLimits:
     """How long a request may wait for its batch to begin, and a batch for a database that is out of reach."""
     retry_seconds: float = 5.0
     """How long a batch that deadlocks or meets booked keys is tried again."""
+
+
+class HotAccountMetError(Exception):
+    """A batch wanted the row of a hot account as if it were an ordinary one; it must plan its locks anew."""
 
 
 class PostingEngine:
@@ -266,10 +270,7 @@ class PostingEngine:
         plan = self._hot.plan(requests)
         with metrics.POSTING_DATABASE_TIME.time():
             async with self._connections.transaction() as connection:
-                rows = await store.lock_accounts_in_tx(connection, plan.locked, plan.parents)
-                missing = plan.locked.difference(rows)
-                if missing:
-                    self._hot.learn(await store.hot_accounts(connection, missing))
+                rows = await self._lock_in_tx(connection, plan)
                 standing = await _read_standing_in_tx(connection, requests, plan, rows)
                 decision = decide(groups, standing)
                 if decision.bookings:
@@ -277,6 +278,22 @@ class PostingEngine:
         if decision.bookings:
             self._committed()
         return decision.outcomes
+
+    async def _lock_in_tx(
+        self, connection: Connection, plan: LockPlan
+    ) -> Mapping[UUID, LockedAccount]:
+        """Lock what the plan names; raises HotAccountMetError where an account turns out to be hot."""
+        rows = await store.lock_accounts_in_tx(connection, plan.locked, plan.parents)
+        missing = plan.locked.difference(rows)
+        if not missing:
+            return rows
+        hot = await store.hot_accounts(connection, missing)
+        if self._hot.learn(hot):
+            raise HotAccountMetError
+        # A held child that another process made while this one waited for the parent is not in the first statement's
+        # snapshot. Now that the parent is locked, whatever there is of children stays.
+        found_late = await store.lock_accounts_in_tx(connection, missing, ())
+        return {**rows, **found_late}
 
 
 async def _read_standing_in_tx(
@@ -286,10 +303,10 @@ async def _read_standing_in_tx(
     rows: Mapping[UUID, LockedAccount],
 ) -> Standing:
     """Read, under the locks, all that the decision depends on."""
-    if plan.shared:
-        rows = {**rows, **await store.share_accounts_in_tx(connection, plan.shared)}
     if plan.stamped:
-        await store.announce_stamp_in_tx(connection)
+        await store.enter_hot_in_tx(connection, plan.shared)
+    if plan.shared:
+        rows = {**rows, **await store.derived_accounts(connection, plan.shared)}
     keys = list({(request.caller, request.key): None for request in requests})
     now, stamp_base, known_keys = await store.known_keys_in_tx(
         connection, keys, stamped=plan.stamped

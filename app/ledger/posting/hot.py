@@ -18,10 +18,6 @@ from app.ledger.requests import Gather, PostingRequest, RequestedLeg
 _MOST_KNOWN: Final = 10_000
 
 
-class HotAccountMetError(Exception):
-    """A batch wanted the row of a hot account as if it were an ordinary one; it must plan its locks anew."""
-
-
 @dataclass(slots=True)
 class LockPlan:
     """What a batch locks."""
@@ -30,7 +26,7 @@ class LockPlan:
     parents: set[UUID] = field(default_factory=set[UUID])
     """Those of the locked that are hot accounts themselves, because something of them is set aside or released."""
     shared: set[UUID] = field(default_factory=set[UUID])
-    """Derived accounts: kept from a change of their status, and from nothing else."""
+    """Derived accounts, which a change of their status alone waits for."""
     striped: dict[UUID, Account] = field(default_factory=dict[UUID, Account])
 
     @property
@@ -46,15 +42,14 @@ class HotAccounts:
         """Know none yet."""
         self._known: dict[UUID, Account] = {}
 
-    def learn(self, accounts: Iterable[Account]) -> None:
-        """Remember hot accounts; raises HotAccountMetError where there is one, so that the batch plans anew."""
+    def learn(self, accounts: Iterable[Account]) -> bool:
+        """Remember hot accounts; tells whether there was one, so that the plan that missed it is void."""
         met = list(accounts)
         for account in met:
             self._known[account.id] = account
             if len(self._known) > _MOST_KNOWN:
                 del self._known[next(iter(self._known))]
-        if met:
-            raise HotAccountMetError
+        return bool(met)
 
     def contended(self, request: PostingRequest) -> frozenset[UUID]:
         """Tell for which accounts two batches of one process would wait for each other."""

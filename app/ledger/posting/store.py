@@ -44,16 +44,16 @@ async def hot_accounts(connection: Connection, ids: Collection[UUID]) -> Sequenc
     ]
 
 
-async def share_accounts_in_tx(
-    connection: Connection, ids: Iterable[UUID]
+async def enter_hot_in_tx(connection: Connection, derived: Collection[UUID]) -> None:
+    """Announce that this transaction is about to take a stamp, and let no status of these derived accounts change meanwhile."""
+    await _fetch(connection, _SQL["enter_hot"], {"derived": list(derived)})
+
+
+async def derived_accounts(
+    connection: Connection, ids: Collection[UUID]
 ) -> Mapping[UUID, LockedAccount]:
-    """Keep these accounts from a change of their status, and from nothing else, until the transaction ends."""
-    return _locked(await _fetch(connection, _SQL["share_accounts"], {"ids": list(ids)}))
-
-
-async def announce_stamp_in_tx(connection: Connection) -> None:
-    """Say that this transaction is about to take a stamp, until it ends."""
-    await connection.execute(_SQL["announce_stamp"].sql)
+    """Read derived accounts, whose rows nobody locks."""
+    return _locked(await _fetch(connection, _SQL["derived_accounts"], {"ids": list(ids)}))
 
 
 async def known_keys_in_tx(
@@ -87,7 +87,8 @@ async def taken_back_in_tx(connection: Connection, ids: Iterable[UUID]) -> Mappi
     """Read what was reversed or refunded of these transactions; those of which nothing was are missing."""
     rows = await _fetch(connection, _SQL["taken_back"], {"ids": list(ids)})
     return {
-        row["reverses_id"]: TakenBack(row["times"], row["amount"], row["reversed"]) for row in rows
+        row["reverses_id"]: TakenBack(row["times"], int(row["amount"]), row["reversed"])
+        for row in rows
     }
 
 
@@ -150,7 +151,11 @@ async def _fetch(
 def _locked(rows: Iterable[asyncpg.Record]) -> dict[UUID, LockedAccount]:
     return {
         row[0]: LockedAccount(
-            account_of(row), balance=row[13], sequence=row[14], posted_at=row[15], stripe=row[16]
+            account_of(row),
+            balance=row["balance"],
+            sequence=row["sequence"],
+            posted_at=row["posted_at"],
+            stripe=row["stripe"],
         )
         for row in rows
     }

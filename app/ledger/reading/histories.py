@@ -34,6 +34,7 @@ async def entry_page(
     page: PageRequest[int],
     *,
     newest_first: bool,
+    patience_seconds: float = PATIENCE_SECONDS,
 ) -> Page[Entry]:
     """Read a page of the account's history; the keys are sequences, in the order of the list."""
     if not account.hot:
@@ -41,7 +42,7 @@ async def entry_page(
             return await entries.entry_page(
                 connection, account, wanted, page, newest_first=newest_first
             )
-    end = await _settled_end(database)
+    end = await _settled_end(database, patience_seconds=patience_seconds)
     async with database.read_only() as connection:
         found = await entries.entry_page(
             connection, account, wanted, page, newest_first=newest_first, end=end
@@ -143,13 +144,15 @@ def _lacks_balance(line: Entry) -> bool:
     return line.balance_after is None and line.account.tracking is BalanceTracking.STRIPED
 
 
-async def _settled_end(database: Database, *, beyond: int | None = None) -> int:
+async def _settled_end(
+    database: Database, *, beyond: int | None = None, patience_seconds: float = PATIENCE_SECONDS
+) -> int:
     """Return the lowest stamp that may still appear, after waiting a little until that lies beyond a certain one.
 
     That is every stamp given out so far where none is named.
     """
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + PATIENCE_SECONDS
+    deadline = loop.time() + patience_seconds
     while True:
         async with database.read_only() as connection:
             highest, settled = await entries.settled_stamp(connection)

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.database import load_statements
 from app.ledger.model import Account, Hold, HoldStatus
-from app.ledger.pages import Page, PageRequest, page_of, span_of_ids
+from app.ledger.pages import HoldFilter, Page, PageRequest, page_of, span_of_ids
 from app.ledger.rows import account_of, hold_of
 
 _SQL: Final = load_statements(Path(__file__).parent / "sql" / "holds.sql")
@@ -23,19 +23,20 @@ async def holds_by_id(connection: AsyncConnection, ids: Sequence[UUID]) -> dict[
 
 async def holds_page(
     connection: AsyncConnection,
-    account_id: UUID,
-    status: HoldStatus | None,
+    account_id: UUID | None,
+    wanted: HoldFilter,
     page: PageRequest[UUID],
 ) -> Page[Hold]:
-    """Read a page of the account's holds, withdrawals not among them, newest first; of any status where None."""
+    """Read a page of the account's holds, or of everybody's where it is None, newest first."""
     above, below = span_of_ids(page, newest_first=True)
     result = await connection.execute(
         _SQL["holds_ascending" if page.backward else "holds_descending"],
         {
             "account_id": account_id,
+            "purpose": wanted.purpose,
+            "statuses": list(HoldStatus) if wanted.status is None else [wanted.status],
             "above": above,
             "below": below,
-            "status": status,
             "limit": page.limit + 1,
         },
     )

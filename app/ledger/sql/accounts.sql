@@ -11,14 +11,17 @@ insert into account (id, parent_id, purpose, stripe, kind, currency, allow_negat
 select stripe.id, :parent_id, 'STRIPE', stripe.number - 1, :kind, :currency, :allow_negative
 from unnest(cast(:ids as uuid[])) with ordinality as stripe (id, number);
 
+-- name: wait_for_postings
+-- Of a derived account, whose row they don't lock: they share this lock, and whoever comes later waits behind this one.
+select pg_advisory_xact_lock(23070, hashtext(cast(cast(:id as uuid) as text)));
+
 -- name: lock_with_children
--- Whoever posts to a derived account only shares its row, and nothing weaker than FOR UPDATE waits for them.
 select
   id, parent_id, purpose, code, owner, kind, currency, status, allow_negative, tracking, metadata, created_at, stripes
 from account
 where id = :id or parent_id = :id
 order by id
-for update;
+for no key update;
 
 -- name: set_status
 -- A held child's own status means nothing: what is set aside is released even while the account is frozen.

@@ -1,16 +1,24 @@
 -- name: holds_due
 -- By the clock as it is now: a transaction's own may be older than what it waited for.
-select id
+select id, expires_at
 from hold
 where status = 'OPEN' and expires_at <= clock_timestamp()
-order by expires_at
+  and (expires_at, id) > (cast(:after_expires_at as timestamptz), cast(:after_id as uuid))
+order by expires_at, id
 limit :limit;
 
 -- name: accounts_to_sweep
--- The period is one of the database's clock, so that all processes name the same.
-select a.id, cast(floor(extract(epoch from clock_timestamp()) / cast(:period_seconds as numeric)) as bigint) as period
+-- The period is one of the database's clock, so that all processes name the same. A sweep locks every stripe, so what
+-- was swept in this period isn't asked for again only to be told so.
+select a.id, 'sweep ' || a.id || ' ' || period.number as key
 from account as a
-where a.tracking = 'STRIPED' and a.status = 'ACTIVE'
+cross join (
+  select cast(floor(extract(epoch from clock_timestamp()) / cast(:period_seconds as numeric)) as text) as number
+) as period
+where not exists (
+    select from idempotency_key as k where k.caller = '' and k.key = 'sweep ' || a.id || ' ' || period.number
+  )
+  and a.tracking = 'STRIPED' and a.status = 'ACTIVE'
   and exists (
     select from account as stripe
     where stripe.parent_id = a.id and stripe.purpose = 'STRIPE' and stripe.stripe > 0 and stripe.balance <> 0

@@ -39,7 +39,12 @@ class PostingMutations:
         caller, ledger = info.context.caller, info.context.services.ledger
         return posting_payload(info, await ledger.reverse(caller, input.to_command()))
 
-    @strawberry.mutation(description="OPERATE.")
+    @strawberry.mutation(
+        description=(
+            "OPERATE. Gives back some of what a transaction moved between two accounts; as often as there is something "
+            "left of it."
+        )
+    )
     async def refund_transaction(
         self, info: Info, input: Given[RefundTransactionInput]
     ) -> PostingPayload:

@@ -7,9 +7,9 @@ from app.ledger.rules import storable
 from app.schema.described import given, input_type, object_type
 from app.schema.errors import bad_request
 from app.schema.scalars import CurrencyCode
-from app.schema.types.accounts import Account
 from app.schema.types.connections import CountedConnection
 from app.schema.types.enums import AccountKind, AccountStatus
+from app.schema.types.objects import Account
 
 
 @input_type

@@ -3,9 +3,8 @@
 import strawberry
 
 from app.schema.described import object_type
-from app.schema.types.accounts import Account, Entry
 from app.schema.types.balances import Balance
-from app.schema.types.transactions import Transaction
+from app.schema.types.objects import Account, Entry, Transaction
 
 
 @object_type

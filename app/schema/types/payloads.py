@@ -10,10 +10,8 @@ from app.ledger.answers import HoldAnswer, HoldPosted, PostingAnswer
 from app.ledger.errors import Path
 from app.ledger.posting.decision import NotAttempted, Posted, Refused
 from app.schema.described import object_type
-from app.schema.types.accounts import Account, Entry, Hold
-from app.schema.types.transactions import Transaction
+from app.schema.types.objects import Account, Entry, Hold, Transaction, Withdrawal
 from app.schema.types.user_errors import UserError, user_error
-from app.schema.types.withdrawals import Withdrawal
 
 _REPLAYED = "True where an earlier request with this key did it, and this is what it answered."
 _USER_ERRORS = "Why nothing was done; empty where it was."

@@ -6,7 +6,7 @@ from app.ledger import pages
 from app.schema.described import given, input_type, object_type
 from app.schema.scalars import Instant
 from app.schema.types.connections import Connection
-from app.schema.types.transactions import Transaction
+from app.schema.types.objects import Transaction
 from app.schema.types.wanted_types import wanted_types
 
 

@@ -1,5 +1,7 @@
 """Transactions and their legs, as any of their parties may see them."""
 
+from typing import Self
+
 import strawberry
 
 from app.ledger import model
@@ -65,8 +67,8 @@ class Leg:
 
 
 @object_type
-class Transaction(Node):
-    """A business fact, atomic and immutable. Per currency its legs sum to zero. Visible to whoever may read one of its accounts."""
+class TransactionFields(Node):
+    """What a transaction says of itself; `objects` adds where it leads to."""
 
     facts: strawberry.Private[model.Transaction]
     type: str = strawberry.field(
@@ -88,7 +90,7 @@ class Transaction(Node):
     )
 
     @classmethod
-    def of(cls, transaction: model.Transaction) -> "Transaction":
+    def of(cls, transaction: model.Transaction) -> Self:
         """Show a transaction."""
         return cls(
             id=strawberry.ID(encode_transaction_id(transaction.id)),
@@ -106,20 +108,3 @@ class Transaction(Node):
         """Show the sides, which may be many."""
         info.context.spend_items(len(self.facts.legs))
         return [Leg.of(leg) for leg in self.facts.legs]
-
-    @strawberry.field(description="The transaction that this one reverses or refunds.")
-    async def reverses(self, info: Info) -> "Transaction | None":
-        """Read the transaction that this one takes back."""
-        if self.facts.reverses_id is None:
-            return None
-        found = await info.context.reads.transactions.load(self.facts.reverses_id)
-        return None if found is None else Transaction.of(found)
-
-    @strawberry.field(description="The transactions that reverse or refund this one, oldest first.")
-    async def reversed_by(self, info: Info) -> list["Transaction"]:
-        """Read the transactions that take this one back, as far as the caller may see them."""
-        reads = info.context.reads
-        ids = await reads.reversals.load(self.facts.id)
-        info.context.spend_items(len(ids))
-        found = await reads.transactions.load_many(ids)
-        return [Transaction.of(transaction) for transaction in found if transaction is not None]

@@ -11,9 +11,9 @@ from app.schema.context import Info
 from app.schema.cursors import account_cursor, read_account_cursor
 from app.schema.described import object_type
 from app.schema.types.account_lists import AccountConnection, AccountFilter
-from app.schema.types.accounts import Account
 from app.schema.types.connections import After, Before, First, Last, page_request
 from app.schema.types.enums import Scope
+from app.schema.types.objects import Account
 
 
 @object_type

@@ -17,20 +17,21 @@ select
 from account
 where tracking <> 'TRACKED' and id = any(cast(:ids as uuid[]));
 
--- name: share_accounts
--- Derived accounts are only kept from a change of their status, which locks the row FOR UPDATE; the foreign-key check
--- of their entries does the same later anyhow. Those who share never wait for each other. They come last.
+-- name: enter_hot
+-- The stamp is announced before it is taken, so that nobody who looks between the two takes a lower one for settled.
+-- And a change of a derived account's status waits for those who are posting to it, in a queue where none overtakes it.
+select
+  announce_stamp(),
+  count(pg_advisory_xact_lock_shared(23070, hashtext(cast(derived.id as text))))
+from unnest(cast(:derived as uuid[])) as derived (id);
+
+-- name: derived_accounts
+-- After entering, and so with a snapshot that shows the status as it stays until this transaction ends.
 select
   id, parent_id, purpose, code, owner, kind, currency, status, allow_negative, tracking, metadata, created_at, stripes,
   balance, sequence, posted_at, stripe
 from account
-where id = any(cast(:ids as uuid[]))
-order by id
-for key share;
-
--- name: announce_stamp
--- Before the stamp is taken, so that nobody who looks between the two takes a lower one for settled.
-select announce_stamp();
+where id = any(cast(:ids as uuid[]));
 
 -- name: known_keys
 -- Runs after the locks, in a statement and so with a snapshot of its own: it sees every key that was booked on the
@@ -60,7 +61,7 @@ select
   j.reverses_id,
   count(distinct j.id) as times,
   bool_or(j.type = 'reversal') as reversed,
-  cast(sum(e.amount) filter (where e.amount > 0) as bigint) as amount
+  sum(e.amount) filter (where e.amount > 0) as amount
 from journal as j
 join entry as e on e.transaction_id = j.id
 where j.reverses_id = any(cast(:ids as uuid[]))

@@ -6,26 +6,64 @@ from hold
 where id = any(cast(:ids as uuid[]));
 
 -- name: holds_ascending
--- Withdrawals are shown by themselves and not among the holds.
+-- One range of an index for each status, read no further than the page needs. That these are ranges and no conditions
+-- of equality keeps the planner from going through all holds in the order of their ids, past all that are not wanted.
+-- Of the two branches one reads nothing: a list is an account's or everybody's.
 select
-  id, account_id, purpose, currency, amount, captured, status, expires_at, description, metadata, external_reference,
-  failure_reason, created_at, closed_at
-from hold
-where account_id = :account_id and id > :above and id < :below
-  and purpose = 'HOLD'
-  and (cast(:status as text) is null or status = :status)
-order by id
+  found.id, found.account_id, found.purpose, found.currency, found.amount, found.captured, found.status,
+  found.expires_at, found.description, found.metadata, found.external_reference, found.failure_reason,
+  found.created_at, found.closed_at
+from unnest(cast(:statuses as text[])) as wanted (status)
+join lateral (
+  (
+    select h.*
+    from hold as h
+    where (h.account_id, h.purpose, h.status, h.id) > (:account_id, :purpose, wanted.status, :above)
+      and (h.account_id, h.purpose, h.status, h.id) < (:account_id, :purpose, wanted.status, :below)
+    order by h.account_id, h.purpose, h.status, h.id
+    limit :limit
+  )
+  union all
+  (
+    select h.*
+    from hold as h
+    where cast(:account_id as uuid) is null
+      and (h.purpose, h.status, h.id) > (:purpose, wanted.status, :above)
+      and (h.purpose, h.status, h.id) < (:purpose, wanted.status, :below)
+    order by h.purpose, h.status, h.id
+    limit :limit
+  )
+) as found on true
+order by found.id
 limit :limit;
 
 -- name: holds_descending
 select
-  id, account_id, purpose, currency, amount, captured, status, expires_at, description, metadata, external_reference,
-  failure_reason, created_at, closed_at
-from hold
-where account_id = :account_id and id > :above and id < :below
-  and purpose = 'HOLD'
-  and (cast(:status as text) is null or status = :status)
-order by id desc
+  found.id, found.account_id, found.purpose, found.currency, found.amount, found.captured, found.status,
+  found.expires_at, found.description, found.metadata, found.external_reference, found.failure_reason,
+  found.created_at, found.closed_at
+from unnest(cast(:statuses as text[])) as wanted (status)
+join lateral (
+  (
+    select h.*
+    from hold as h
+    where (h.account_id, h.purpose, h.status, h.id) > (:account_id, :purpose, wanted.status, :above)
+      and (h.account_id, h.purpose, h.status, h.id) < (:account_id, :purpose, wanted.status, :below)
+    order by h.account_id desc, h.purpose desc, h.status desc, h.id desc
+    limit :limit
+  )
+  union all
+  (
+    select h.*
+    from hold as h
+    where cast(:account_id as uuid) is null
+      and (h.purpose, h.status, h.id) > (:purpose, wanted.status, :above)
+      and (h.purpose, h.status, h.id) < (:purpose, wanted.status, :below)
+    order by h.purpose desc, h.status desc, h.id desc
+    limit :limit
+  )
+) as found on true
+order by found.id desc
 limit :limit;
 
 -- name: accounts_of_holds

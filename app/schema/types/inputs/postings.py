@@ -102,7 +102,10 @@ class RefundTransactionInput:
 
     idempotency_key: str = strawberry.field(description=KEY_TEXT)
     transaction_id: strawberry.ID = strawberry.field(
-        description="A transaction of two legs. All its refunds together never exceed it."
+        description=(
+            "A transaction that moved money between two accounts, in however many legs: a capture counts as what it "
+            "moved in all, a STRIPED account as one. All its refunds together never exceed it."
+        )
     )
     amount: MoneyInput = strawberry.field(description="How much; positive.")
     reason: str | None = strawberry.field(

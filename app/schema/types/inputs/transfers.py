@@ -63,7 +63,11 @@ class DepositInput:
     """How much money came in, and for whom."""
 
     idempotency_key: str = strawberry.field(description=KEY_TEXT)
-    account_id: strawberry.ID = strawberry.field(description="The account that receives.")
+    account_id: strawberry.ID = strawberry.field(
+        description=(
+            "The account that receives. It is credited whatever its kind, which lowers an ASSET or an EXPENSE."
+        )
+    )
     amount: MoneyInput = strawberry.field(description="How much; positive.")
     clearing_account_id: strawberry.ID | None = strawberry.field(
         default=strawberry.UNSET,

@@ -1,21 +1,13 @@
-"""Queries: what there is, as far as the caller may see it. What isn't the caller's looks exactly like what isn't."""
+"""Queries for one object, or for several by their ids."""
 
 import asyncio
-from functools import partial
 from typing import Annotated, Final
 from uuid import UUID
 
 import strawberry
 
-from app.ledger import pages
 from app.ledger.rules import KEY_PATTERN, storable
 from app.schema.context import Context, Info
-from app.schema.cursors import (
-    account_cursor,
-    read_account_cursor,
-    read_transaction_cursor,
-    transaction_cursor,
-)
 from app.schema.described import object_type
 from app.schema.errors import bad_request
 from app.schema.ids import (
@@ -31,14 +23,10 @@ from app.schema.ids import (
     decode_transaction_id,
     decode_withdrawal_id,
 )
-from app.schema.types.account_lists import AccountConnection, AccountFilter
-from app.schema.types.accounts import Account, Entry, Hold
-from app.schema.types.connections import After, Before, First, Last, page_request
 from app.schema.types.nodes import Node
-from app.schema.types.transaction_lists import TransactionConnection, TransactionFilter
-from app.schema.types.transactions import AccountSummary, Transaction
+from app.schema.types.objects import Account, Entry, Hold, Transaction, Withdrawal
+from app.schema.types.transactions import AccountSummary
 from app.schema.types.viewer import Viewer
-from app.schema.types.withdrawals import Withdrawal
 
 NODES_LIMIT: Final = 100
 
@@ -46,8 +34,8 @@ _Code = Annotated[str, strawberry.argument(description="The account's code.")]
 
 
 @object_type
-class Query:
-    """What can be asked."""
+class SingleQueries:
+    """What can be asked for by a name of its own."""
 
     @strawberry.field(
         description="Any object by its id; null where the caller may not see it or it doesn't exist."
@@ -112,33 +100,6 @@ class Query:
         account = await info.context.reads.once(lambda reader: reader.payee(code))
         return None if account is None else AccountSummary.of_account(account)
 
-    @strawberry.field(description="AUDIT. All accounts, oldest first.")
-    async def accounts(
-        self,
-        info: Info,
-        *,
-        first: First = strawberry.UNSET,
-        after: After = strawberry.UNSET,
-        last: Last = strawberry.UNSET,
-        before: Before = strawberry.UNSET,
-        filter: Annotated[
-            AccountFilter | None, strawberry.argument(description="Only these; all unless given.")
-        ] = strawberry.UNSET,
-    ) -> AccountConnection:
-        """Read a page of all accounts."""
-        caller = info.context.caller
-        request = page_request(first, after, last, before, read=partial(read_account_cursor, None))
-        wanted = pages.AccountFilter() if not filter else filter.to_wanted()
-        page = await info.context.reads.once(
-            lambda reader: reader.accounts_page(caller, wanted, request)
-        )
-        return AccountConnection.counted(
-            page,
-            Account.of,
-            lambda account: account_cursor(None, account.id),
-            lambda reader: reader.count_accounts(caller, wanted),
-        )
-
     @strawberry.field(
         description="A transaction that the caller may see; null where there is none."
     )
@@ -169,31 +130,6 @@ class Query:
             lambda reader: reader.transaction_by_key(caller, idempotency_key)
         )
         return None if transaction is None else Transaction.of(transaction)
-
-    @strawberry.field(description="AUDIT. All transactions, newest first.")
-    async def transactions(
-        self,
-        info: Info,
-        *,
-        first: First = strawberry.UNSET,
-        after: After = strawberry.UNSET,
-        last: Last = strawberry.UNSET,
-        before: Before = strawberry.UNSET,
-        filter: Annotated[
-            TransactionFilter | None,
-            strawberry.argument(description="Only these; all unless given."),
-        ] = strawberry.UNSET,
-    ) -> TransactionConnection:
-        """Read a page of all transactions."""
-        caller = info.context.caller
-        request = page_request(first, after, last, before, read=read_transaction_cursor)
-        wanted = pages.TransactionFilter() if not filter else filter.to_wanted()
-        page = await info.context.reads.once(
-            lambda reader: reader.transactions_page(caller, wanted, request)
-        )
-        return TransactionConnection.of(
-            page, Transaction.of, lambda transaction: transaction_cursor(transaction.id)
-        )
 
     @strawberry.field(
         description="A hold on an account that the caller may read; null where there is none."
@@ -248,13 +184,11 @@ async def _transaction(context: Context, transaction_id: UUID) -> Transaction | 
 
 
 async def _hold(context: Context, hold_id: UUID) -> Hold | None:
-    hold = await context.reads.holds.load(hold_id)
-    return None if hold is None else Hold.of(hold)
+    return Hold.found(await context.reads.holds.load(hold_id))
 
 
 async def _withdrawal(context: Context, withdrawal_id: UUID) -> Withdrawal | None:
-    withdrawal = await context.reads.withdrawals.load(withdrawal_id)
-    return None if withdrawal is None else Withdrawal.of(withdrawal)
+    return Withdrawal.found(await context.reads.holds.load(withdrawal_id))
 
 
 def _require_storable(code: str) -> None:
